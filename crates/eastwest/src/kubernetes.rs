@@ -667,7 +667,7 @@ pub(crate) fn services(scenario: &Scenario) -> Vec<ServicePlan> {
             |test: &&Test| matches!(test.pattern, Pattern::Pods { path: other } if other == path);
         let tests = scenario.tests.iter().filter(is_of);
         let tests = tests.filter(|test| path.translates() && kinds.contains(&test.workload.kind));
-        let streams = tests.map(|test| test.workload.streams.min(pods::MOST_SERVICE_STREAMS));
+        let streams = tests.map(|test| test.workload.streams.min(pods::MAX_SERVICE_STREAMS));
         2 * streams.max().unwrap_or(0) as u16
     };
     let paths = paths(scenario).into_iter();

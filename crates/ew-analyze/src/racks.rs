@@ -19,16 +19,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A cluster of more hosts than this has somebody who knows its racks.
 pub const MAX_HOSTS: usize = 512;
 /// Below this, the pairs contradict each other.
-const LEAST_AGREEMENT: f64 = 0.8;
+const MIN_AGREEMENT: f64 = 0.8;
 /// The same of round trips, which hosts and their virtual switches lengthen as racks do.
-const LEAST_AGREEMENT_OF_TRIPS: f64 = 0.95;
+const MIN_AGREEMENT_OF_TRIPS: f64 = 0.95;
 /// Of the variance of round trips, what the division into near and far must explain: of a normal
 /// distribution it explains 64% (2/pi), of a uniform one 75%, where there are no two kinds.
-const LEAST_EXPLAINED_OF_TRIPS: f64 = 0.85;
+const MIN_EXPLAINED_OF_TRIPS: f64 = 0.85;
 /// With fewer hosts, pairs agree by chance.
-const LEAST_HOSTS_FOR_TRIPS: usize = 6;
+const MIN_HOSTS_FOR_TRIPS: usize = 6;
 /// Moves of single hosts converge long before this.
-const MOST_PASSES: usize = 20;
+const MAX_PASSES: usize = 20;
 
 /// Hosts that seem to share a rack.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,10 +86,10 @@ pub fn guess(run: &Run) -> Option<RackGuess> {
 fn grouped(evidence: Evidence, nearness: &BTreeMap<Pair, f64>, hosts: usize) -> Option<RackGuess> {
     let (scores, explained) = scores(nearness)?;
     let least_agreement = match evidence {
-        Evidence::Routers | Evidence::Rates => LEAST_AGREEMENT,
+        Evidence::Routers | Evidence::Rates => MIN_AGREEMENT,
         Evidence::RoundTrips => {
-            let is_clear = explained >= LEAST_EXPLAINED_OF_TRIPS && hosts >= LEAST_HOSTS_FOR_TRIPS;
-            is_clear.then_some(LEAST_AGREEMENT_OF_TRIPS)?
+            let is_clear = explained >= MIN_EXPLAINED_OF_TRIPS && hosts >= MIN_HOSTS_FOR_TRIPS;
+            is_clear.then_some(MIN_AGREEMENT_OF_TRIPS)?
         }
     };
     let table = Table::new(hosts, &scores);
@@ -227,7 +227,7 @@ fn join(table: &Table) -> Vec<usize> {
 
 /// Moves single hosts to the group that speaks most for them.
 fn refine(table: &Table, groups: &mut [usize]) {
-    for _ in 0..MOST_PASSES {
+    for _ in 0..MAX_PASSES {
         let mut moved = false;
         for host in 0..table.hosts {
             let of_groups = table.of_groups(host, groups);

@@ -3,7 +3,7 @@
 use ew_model::analysis::Estimate;
 
 /// Fewest samples for which a 95% interval of a median exists (2 x 2^-6 < 5%).
-pub const LEAST_FOR_INTERVAL: usize = 6;
+pub const MIN_FOR_INTERVAL: usize = 6;
 
 /// Makes the median absolute deviation of a normal sample its standard deviation (1 / 0.6745).
 const MAD_TO_SIGMA: f64 = 0.6745;
@@ -57,7 +57,7 @@ pub fn modified_z(value: f64, center: f64, mad: f64, min_mad: f64) -> f64 {
 /// six values.
 #[must_use]
 pub fn median_interval_ranks(n: usize) -> Option<(usize, usize)> {
-    if n < LEAST_FOR_INTERVAL {
+    if n < MIN_FOR_INTERVAL {
         return None;
     }
     let low = if n > 1000 {

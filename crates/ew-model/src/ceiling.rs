@@ -19,7 +19,7 @@ const CHECK_BYTES: u32 = 4;
 /// Min gap between packets, 96 bit times (IEEE 802.3, table 4-2).
 const GAP_BYTES: u32 = 12;
 /// Minimum-size frame from addresses to check sequence, 512 bits (IEEE 802.3, table 4-2).
-const LEAST_FRAME_BYTES: u32 = 64;
+const MIN_FRAME_BYTES: u32 = 64;
 const UDP_BYTES: u32 = 8;
 const TCP_BYTES: u32 = 20;
 /// 10 bytes, padded to a multiple of 4 (RFC 7323, appendix A).
@@ -334,7 +334,7 @@ impl Framing {
             + payload_bytes
             + bytes_of(&back)
             + CHECK_BYTES;
-        let padding = LEAST_FRAME_BYTES.saturating_sub(frame);
+        let padding = MIN_FRAME_BYTES.saturating_sub(frame);
         let mut layers = vec![
             seen(layer("preamble, start delimiter", PREAMBLE_BYTES, STANDARD)),
             layer("Ethernet header", ETHERNET_BYTES, STANDARD),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Fewer runs of a state say nothing of its spread: its difference from another one is never
 /// called significant.
-pub const LEAST_RUNS: u32 = 3;
+pub const MIN_RUNS: u32 = 3;
 
 /// What two states have in common, and how it differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -192,7 +192,7 @@ pub enum Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Significant over [`LEAST_RUNS`] runs or more of both states, to the better.
+    /// Significant over [`MIN_RUNS`] runs or more of both states, to the better.
     Better,
     /// The same, to the worse.
     Worse,
@@ -333,7 +333,7 @@ impl MetricComparison {
     /// Whether there are enough runs of both states to speak of the network.
     #[must_use]
     pub fn is_replicated(&self) -> bool {
-        matches!(self.method, Method::Runs { base, other } if base.min(other) >= LEAST_RUNS)
+        matches!(self.method, Method::Runs { base, other } if base.min(other) >= MIN_RUNS)
     }
 
     /// Hosts and the ends at which they are worse beyond the threshold, where hosts were asked for:

@@ -256,13 +256,13 @@ impl HostFacts {
     #[must_use]
     pub fn way_down<'a>(&'a self, interface: &'a InterfaceFacts) -> Vec<&'a InterfaceFacts> {
         /// More than anybody stacks; links that lie about each other must not hang us.
-        const MOST_LINKS: usize = 8;
+        const MAX_LINKS: usize = 8;
         let below = |upper: &&'a InterfaceFacts| {
             let name = upper.lower.as_ref()?;
             self.interfaces.iter().find(|i| i.name == *name)
         };
         let way = std::iter::successors(Some(interface), below);
-        way.take(MOST_LINKS).collect()
+        way.take(MAX_LINKS).collect()
     }
 }
 

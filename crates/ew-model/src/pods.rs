@@ -22,7 +22,7 @@ pub const SECOND_POD: &str = "pod2";
 
 /// Streams per flow with ports of their own (UDP, a connection per transaction) that a Service may
 /// lead to: a cluster has 2,768 node ports in all by default.
-pub const MOST_SERVICE_STREAMS: u32 = 32;
+pub const MAX_SERVICE_STREAMS: u32 = 32;
 
 /// Between whom data goes, and through what.
 #[derive(

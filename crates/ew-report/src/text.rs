@@ -16,7 +16,7 @@ const SUMMARY_WIDTH: usize = 108;
 /// Up to this many of the lines of findings are of missed thresholds.
 const MISSED_LISTED: usize = 3;
 /// The terminal shows this many columns of the stage table however narrow it is.
-const STAGE_COLUMNS_LEAST: usize = 5;
+const MIN_STAGE_COLUMNS: usize = 5;
 
 pub(crate) fn render(view: &View, style: &TextStyle) -> String {
     let sheet = Sheet::new(style);
@@ -189,7 +189,7 @@ impl Sheet {
         if !view.has_stages {
             return self.title("Stages") + "  none ran\n\n";
         }
-        let shown = columns_that_fit(header, rows, self.width, STAGE_COLUMNS_LEAST);
+        let shown = columns_that_fit(header, rows, self.width, MIN_STAGE_COLUMNS);
         let rows: Vec<Vec<String>> = rows.iter().map(|row| row[..shown].to_vec()).collect();
         let mut out = match rows.is_empty() {
             true => String::from("\n"),

@@ -2,7 +2,7 @@
 
 use crate::observations::{Observations, StageView};
 use crate::settings::in_words;
-use ew_model::comparison::{Change, LEAST_RUNS, MetricComparison, StageComparison};
+use ew_model::comparison::{Change, MIN_RUNS, MetricComparison, StageComparison};
 use ew_model::plan::Stage;
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 use ew_model::{Analysis, Outcome, Run};
@@ -138,7 +138,7 @@ pub(super) fn of_spread(stages: &[StageComparison]) -> Vec<String> {
         .any(is_of_few)
     {
         lines.push(format!(
-            "\"different\" describes the runs; for a change of the network give {LEAST_RUNS} runs or more of each, \
+            "\"different\" describes the runs; for a change of the network give {MIN_RUNS} runs or more of each, \
              such as `eastwest compare A1,A2,A3 B1,B2,B3`"
         ));
     }

@@ -11,9 +11,9 @@ use ew_model::record::FlowRecord;
 use std::collections::BTreeMap;
 
 /// What has no logarithm counts as so little: a rate of 1/s, a time of 1 ns.
-const LEAST: f64 = 1.0;
+const MIN: f64 = 1.0;
 /// The same of a share, which is never above 1: one datagram in a million.
-const LEAST_DELIVERED: f64 = 1e-6;
+const MIN_DELIVERED: f64 = 1e-6;
 
 /// What flows had in the base run, as logarithms.
 pub(super) type Typical<'v> = BTreeMap<&'v Pair, f64>;
@@ -119,8 +119,8 @@ impl Values {
     /// datagram came.
     fn logarithm(&self, value: f64) -> f64 {
         let least = match self.metric {
-            Metric::Delivered => LEAST_DELIVERED,
-            _ => LEAST,
+            Metric::Delivered => MIN_DELIVERED,
+            _ => MIN,
         };
         value.max(least).ln()
     }

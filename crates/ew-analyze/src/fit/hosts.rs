@@ -12,9 +12,9 @@ use ew_model::HostId;
 use std::collections::BTreeMap;
 
 /// Passes of adding hosts. Many hosts are taken several at a time.
-const MOST_PASSES: usize = 40;
+const MAX_PASSES: usize = 40;
 /// More hosts than this share are no exception but the rule.
-const MOST_SHARE: f64 = 0.3;
+const MAX_SHARE: f64 = 0.3;
 /// Candidates whose full score is asked for, a pass.
 const TRIALS: usize = 6;
 /// Above this many hosts, all that gain at least half of the best and share no flow are taken in
@@ -42,8 +42,8 @@ struct Candidate {
 
 /// Worst first; then the rest is judged again, so a slow sender leaves no slow receivers behind.
 pub(super) fn add(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypothesis {
-    let most = MOST_SHARE * 2.0 * search.rounds.hosts as f64;
-    for _ in 0..MOST_PASSES {
+    let most = MAX_SHARE * 2.0 * search.rounds.hosts as f64;
+    for _ in 0..MAX_PASSES {
         let known = hypothesis
             .parts
             .iter()
@@ -215,10 +215,10 @@ fn best_capacity(
         .iter()
         .map(|flow| flow.obs.ln_rate - flow.predicted.ln())
         .collect();
-    if median(&gaps)? > (1.0 - prices::LEAST_EFFECT / 2.0).ln() {
+    if median(&gaps)? > (1.0 - prices::MIN_EFFECT / 2.0).ln() {
         return None;
     }
-    let highest = (1.0 - prices::LEAST_EFFECT).ln();
+    let highest = (1.0 - prices::MIN_EFFECT).ln();
     let step = (highest - LOWEST.ln()) / (GRID - 1) as f64;
     let values = (0..GRID).map(|at| own * (highest - step * at as f64).exp());
     let gain = |capacity: f64| -> f64 {

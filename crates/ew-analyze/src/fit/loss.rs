@@ -9,12 +9,12 @@ use ew_model::HostId;
 use std::collections::BTreeSet;
 
 /// Share of segments retransmitted from which on random loss is thought of ...
-const LEAST_SHARE: f64 = 0.002;
+const MIN_SHARE: f64 = 0.002;
 /// ... and this many times what isolated flows of the run retransmit.
 const TIMES_USUAL: f64 = 3.0;
 /// Flows, and partners, that must show it.
-const LEAST_FLOWS: usize = 3;
-const LEAST_PARTNERS: usize = 2;
+const MIN_FLOWS: usize = 3;
+const MIN_PARTNERS: usize = 2;
 /// A rack's uplink that one flow could fill to this share is full with it.
 const FULL: f64 = 0.9;
 /// Share of the rate that loss leaves, assumed before it is fitted.
@@ -25,7 +25,7 @@ const SPREAD: f64 = 0.8;
 /// Keeps the logarithm of no loss finite.
 const NO_LOSS: f64 = 1e-5;
 /// Max evidence of one flow, nats.
-const MOST_PER_FLOW: f64 = 3.0;
+const MAX_PER_FLOW: f64 = 3.0;
 
 /// Isolated flows, and what is typical of their retransmissions.
 #[derive(Clone, Debug, Default)]
@@ -163,9 +163,9 @@ fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
             .len()
     };
     let met = partners(|obs| obs.src).max(partners(|obs| obs.dst));
-    let stands_out = median(&shares)? > LEAST_SHARE.max(TIMES_USUAL * rounds.loss.typical_share);
+    let stands_out = median(&shares)? > MIN_SHARE.max(TIMES_USUAL * rounds.loss.typical_share);
     let rates: Vec<f64> = flows.iter().map(|obs| obs.bits_per_sec).collect();
-    let is_known = shares.len() >= LEAST_FLOWS && met >= LEAST_PARTNERS && is_scattered(&rates);
+    let is_known = shares.len() >= MIN_FLOWS && met >= MIN_PARTNERS && is_scattered(&rates);
     if stands_out && is_known {
         raw_gain(rounds, flows)
     } else {
@@ -196,7 +196,7 @@ fn raw_gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
     let of_flow =
         |log: &f64| log_normal(*log, own, SPREAD) - log_normal(*log, index.usual_log, index.spread);
     Some(logs.iter().map(of_flow).sum::<f64>().clamp(
-        -MOST_PER_FLOW * logs.len() as f64,
-        MOST_PER_FLOW * logs.len() as f64,
+        -MAX_PER_FLOW * logs.len() as f64,
+        MAX_PER_FLOW * logs.len() as f64,
     ))
 }

@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A larger share of the measured pairs is no exception but a structure that the model does not
 /// know.
-const MOST_SHARE: f64 = 0.05;
+const MAX_SHARE: f64 = 0.05;
 /// So many may always be.
 const ALWAYS: usize = 2;
 /// Rounds in which a pair must have been seen: what happened in one or two of them explains it as
 /// well.
-const LEAST_ROUNDS: usize = 3;
+const MIN_ROUNDS: usize = 3;
 
 /// Adds pairs while they explain more than they cost.
 pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
@@ -27,7 +27,7 @@ pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
         .iter()
         .map(|obs| (obs.src, obs.dst))
         .collect();
-    let most = ALWAYS.max((MOST_SHARE * measured.len() as f64) as usize);
+    let most = ALWAYS.max((MAX_SHARE * measured.len() as f64) as usize);
     let mut hypothesis = without.clone();
     for added in 0.. {
         let Some(part) = best(search, &hypothesis) else {
@@ -52,7 +52,7 @@ fn best(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Option<Part> {
             .into_iter()
             .filter_map(|((src, dst), flows)| {
                 let location = Location::Pair(src, dst);
-                let (gain, effect) = gain(&flows).filter(|_| flows.len() >= LEAST_ROUNDS)?;
+                let (gain, effect) = gain(&flows).filter(|_| flows.len() >= MIN_ROUNDS)?;
                 let part = Part { location, effect };
                 let is_new = !hypothesis.has(location) && gain > prices::of_part(rounds, &part);
                 is_new.then_some((gain, part))
@@ -176,7 +176,7 @@ fn gain(flows: &[IsolatedFlow<'_>]) -> Option<(f64, Effect)> {
     let gain = flows.iter().map(of_flow).sum::<f64>() / OVERDISPERSION;
     let is_effect = flows
         .iter()
-        .any(|flow| middle < (1.0 - prices::LEAST_EFFECT) * flow.predicted);
+        .any(|flow| middle < (1.0 - prices::MIN_EFFECT) * flow.predicted);
     is_effect.then_some((gain, Effect::Capacity(middle)))
 }
 

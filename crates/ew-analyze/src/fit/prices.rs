@@ -11,7 +11,7 @@ const PIPE_ODDS: f64 = 1.0;
 /// So are they by parallel paths.
 const PATHS_ODDS: f64 = 0.5;
 /// A loss of capacity below this share is no finding.
-pub(crate) const LEAST_EFFECT: f64 = 0.07;
+pub(crate) const MIN_EFFECT: f64 = 0.07;
 /// Explanations this close are equal: odds of twenty to one.
 pub(super) const EQUAL: f64 = 3.0;
 

@@ -35,7 +35,7 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
         sizes.iter().copied().fold(0.0, f64::max),
     );
     let asked = most_asked(search, hosts);
-    let is_limit = |value: &f64| *value < (1.0 - prices::LEAST_EFFECT) * asked;
+    let is_limit = |value: &f64| *value < (1.0 - prices::MIN_EFFECT) * asked;
     let equal = SUM_QUANTILES
         .iter()
         .filter_map(|share| quantile(&sums, *share))
@@ -178,7 +178,7 @@ fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> {
                 .iter()
                 .filter_map(|share| Some(ABOVE * quantile(sums, *share)?));
             // Under a common limit a rack may also have more than the others.
-            let differs = |value: &f64| (value / now).ln().abs() > prices::LEAST_EFFECT;
+            let differs = |value: &f64| (value / now).ln().abs() > prices::MIN_EFFECT;
             parts.extend(values.filter(differs).map(|value| Part {
                 location,
                 effect: Effect::Capacity(value),

@@ -204,9 +204,9 @@ impl Rounds {
             .collect();
         let gaps: Vec<f64> = starved.iter().map(|(_, gap)| *gap).collect();
         let degrees: Vec<f64> = starved.iter().map(|(degree, _)| *degree).collect();
-        let is_harmless = starved.len() >= LEAST_TO_FORGIVE
+        let is_harmless = starved.len() >= MIN_TO_FORGIVE
             && quantile(&gaps, LOWER_PART).is_some_and(|gap| gap > HARMLESS);
-        let Some(degree) = quantile(&degrees, MOST_DEGREES).filter(|_| is_harmless) else {
+        let Some(degree) = quantile(&degrees, MAX_DEGREES).filter(|_| is_harmless) else {
             return;
         };
         for round in &mut self.rounds {
@@ -234,7 +234,7 @@ impl Rounds {
             let gaps: Vec<f64> = isolated
                 .map(|(obs, _)| obs.ln_rate - rate(obs.src).min(rate(obs.dst)).ln())
                 .collect();
-            let Some(middle) = median(&gaps).filter(|_| gaps.len() >= LEAST_TO_EXCUSE) else {
+            let Some(middle) = median(&gaps).filter(|_| gaps.len() >= MIN_TO_EXCUSE) else {
                 continue;
             };
             let of_stage = of_stages.entry(round.stage).or_default();
@@ -305,14 +305,14 @@ impl Sums {
 /// A flow of so many connections spreads over parallel paths.
 const MANY_STREAMS: f64 = 4.0;
 /// Starved flows that must be as fast as the others before starvation is forgiven.
-const LEAST_TO_FORGIVE: usize = 8;
+const MIN_TO_FORGIVE: usize = 8;
 /// Of them the lower part, which slow hosts may be in, and what it may lose, as a logarithm.
 const LOWER_PART: f64 = 0.4;
 const HARMLESS: f64 = -0.05;
 /// Forgiven up to what so many of them had.
-const MOST_DEGREES: f64 = 0.9;
+const MAX_DEGREES: f64 = 0.9;
 /// Flows without which nobody can know whether all flows of a round were degraded.
-const LEAST_TO_EXCUSE: usize = 4;
+const MIN_TO_EXCUSE: usize = 4;
 /// How far below their classes' rates they are in the median, as a logarithm.
 const SLOW_ROUND: f64 = -0.07;
 

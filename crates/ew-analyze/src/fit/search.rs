@@ -10,7 +10,7 @@ use ew_model::HostId;
 /// Passes of exchanging parts; each must gain.
 const EXCHANGES: usize = 3;
 /// What an exchange must gain, nats: less is rounding.
-const LEAST_GAIN: f64 = 0.5;
+const MIN_GAIN: f64 = 0.5;
 
 /// A search through hypotheses about one run.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl<'a> Search<'a> {
     ) -> f64 {
         let mut best = self.score(hypothesis);
         for step in steps.iter().flat_map(|step| [*step, 1.0 / step]) {
-            for _ in 0..MOST_STEPS {
+            for _ in 0..MAX_STEPS {
                 let Some(at) = value(hypothesis) else {
                     return best;
                 };
@@ -125,7 +125,7 @@ impl<'a> Search<'a> {
     /// rival instead of it.
     fn exchange(&mut self, mut hypothesis: Hypothesis) -> Hypothesis {
         for _ in 0..EXCHANGES {
-            let mut best = self.worth(&hypothesis) + LEAST_GAIN;
+            let mut best = self.worth(&hypothesis) + MIN_GAIN;
             let mut better = None;
             for index in 0..hypothesis.parts.len() {
                 for rival in rivals(self.rounds, &hypothesis, index) {
@@ -177,13 +177,13 @@ fn is_effect(hypothesis: &Hypothesis, part: &Part) -> bool {
         _ => return true,
     };
     match part.effect {
-        Effect::Capacity(value) => value < (1.0 - prices::LEAST_EFFECT) * expected,
+        Effect::Capacity(value) => value < (1.0 - prices::MIN_EFFECT) * expected,
         Effect::Loss(_) => true,
     }
 }
 
 /// Steps of one climb in one direction.
-const MOST_STEPS: usize = 6;
+const MAX_STEPS: usize = 6;
 /// Step sizes, coarse to fine.
 pub(super) const COARSE: [f64; 3] = [1.10, 1.03, 1.01];
 pub(super) const FINE: [f64; 2] = [1.03, 1.01];

@@ -9,7 +9,7 @@ use super::hypothesis::{Effect, Fabric, Location};
 use super::members::Posterior;
 use super::network::{Fitted, is_meant};
 use super::noise::LITTLE_STARVATION;
-use super::prices::LEAST_EFFECT;
+use super::prices::MIN_EFFECT;
 use crate::stats::{median, median_estimate, quantile, scaled};
 use ew_model::analysis::{Estimate, UplinkAnalysis};
 
@@ -20,7 +20,7 @@ const SYSTEMATIC_OPEN: f64 = 0.02;
 /// An uplink with this share of its capacity predicted on it is full.
 const FULL: f64 = 0.99;
 /// Rounds that asked for more than it carried, without which an uplink is not reported to limit.
-const LEAST_ROUNDS: usize = 3;
+const MIN_ROUNDS: usize = 3;
 /// An uplink that was asked to carry this share of what its hosts can do, and did, is not what
 /// limits them.
 const REACHED: f64 = 0.90;
@@ -75,7 +75,7 @@ fn direction(
     let carried = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
     // By what the fit finds of its capacity, and not by what was measured: that would pick the low
     // ones.
-    let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - LEAST_EFFECT) > sum.capacity;
+    let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - MIN_EFFECT) > sum.capacity;
     let asked: Vec<&Sum> = sums.iter().filter(asks_more).collect();
     let full = with_most_cpu(&asked);
     let values: Vec<f64> = full.iter().map(|sum| sum.bits_per_sec).collect();
@@ -106,9 +106,9 @@ fn direction(
         .ratio
         .and_then(|ratio| ratio.low)
         .or_else(|| ratios.iter().copied().reduce(f64::min));
-    let is_sure = full.len() >= LEAST_ROUNDS || fitted.capacities.paths > 1;
+    let is_sure = full.len() >= MIN_ROUNDS || fitted.capacities.paths > 1;
     let is_limit =
-        is_sure && low.is_some_and(|low| low * (1.0 + SYSTEMATIC) > 1.0 / (1.0 - LEAST_EFFECT));
+        is_sure && low.is_some_and(|low| low * (1.0 + SYSTEMATIC) > 1.0 / (1.0 - MIN_EFFECT));
     if !is_limit {
         found.leave_open(fitted, &sums, levels, (rack, index));
     }
@@ -328,7 +328,7 @@ fn with_most_cpu<'s>(sums: &[&'s Sum]) -> Vec<&'s Sum> {
         .is_some_and(|(high, low)| high < STEADY * low);
     if is_steady {
         sums.to_vec()
-    } else if good.len() >= LEAST_ROUNDS {
+    } else if good.len() >= MIN_ROUNDS {
         good
     } else {
         below(HALF_STARVED)

@@ -81,7 +81,7 @@ fn pair(
     let across = across(fitted, (from, to));
     let limit = narrower(out, into);
     let limited = match limit {
-        Some(limit) if capacity(limit) < (1.0 - super::LEAST_EFFECT) * asked => Some(true),
+        Some(limit) if capacity(limit) < (1.0 - super::MIN_EFFECT) * asked => Some(true),
         _ if out.reach == Reach::NotLimiting || into.reach == Reach::NotLimiting => Some(false),
         _ => across.filter(|(_, reached)| *reached > 0.9).map(|_| false),
     };
@@ -168,14 +168,14 @@ fn across(fitted: &Fitted<'_>, racks: (usize, usize)) -> Option<(Estimate, f64)>
         }
     }
     let most = sums.iter().map(|(asked, _)| *asked).fold(0.0, f64::max);
-    sums.retain(|(asked, _)| *asked > MOST_ASKED * most);
+    sums.retain(|(asked, _)| *asked > MAX_ASKED * most);
     let reached: Vec<f64> = sums.iter().map(|(asked, sum)| sum / asked).collect();
     let sums: Vec<f64> = sums.into_iter().map(|(_, sum)| sum).collect();
     Some((median_estimate(&sums)?, median(&reached)?))
 }
 
 /// Rounds that ask this share of the most that was asked belong to those that ask most.
-const MOST_ASKED: f64 = 0.99;
+const MAX_ASKED: f64 = 0.99;
 
 /// Sums of each ordered pair by senders a rack, of the stages that grow them.
 fn ramps(observations: &Observations<'_>, fitted: &Fitted<'_>) -> Ramps {

@@ -5,7 +5,7 @@ mod cpu_limit;
 mod nic;
 mod packets;
 
-use super::{LEAST_DIFFERENCE, Match, is_significant};
+use super::{MIN_DIFFERENCE, Match, is_significant};
 use crate::observations::{Observations, StageView};
 use crate::stats::{median, median_estimate};
 use crate::telemetry::Telemetry;
@@ -26,7 +26,7 @@ const BY_SOFTIRQ: f64 = 0.5;
 /// CPU time per byte or transaction, over the baseline's, that says the path costs more.
 const DEARER: f64 = 1.15;
 /// Fewer happen now and then on a busy node, and cost nothing that is seen.
-const LEAST_REFUSALS_PER_SEC: f64 = 1.0;
+const MIN_REFUSALS_PER_SEC: f64 = 1.0;
 
 /// One lower path.
 pub(super) struct Case<'c, 'o, 'a> {
@@ -136,8 +136,7 @@ fn refusals(case: &Case<'_, '_, '_>, host: HostId) -> Option<RefusingNode> {
     let packets_per_sec = with_pods.per_second(refused)?;
     let without = telemetry.cover(node, of_stage(case.found.baseline_index));
     let baseline_packets_per_sec = without.and_then(|c| c.per_second(refused)).unwrap_or(0.0);
-    if packets_per_sec < LEAST_REFUSALS_PER_SEC || packets_per_sec < 2.0 * baseline_packets_per_sec
-    {
+    if packets_per_sec < MIN_REFUSALS_PER_SEC || packets_per_sec < 2.0 * baseline_packets_per_sec {
         return None;
     }
     let fullest = with_pods.readings().filter_map(counters);
@@ -167,7 +166,7 @@ fn service_path(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Option<PodCau
     let through = case.comparison.ratio.value / direct.ratio.value;
     let lost = 1.0 - through;
     let apart = case.comparison.ratio.high < direct.ratio.low;
-    if lost < LEAST_DIFFERENCE || !apart {
+    if lost < MIN_DIFFERENCE || !apart {
         return None;
     }
     Some(PodCause {

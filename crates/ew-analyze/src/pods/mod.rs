@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 /// Chance of calling a difference where there is none.
 const LEVEL: f64 = 0.05;
 /// A smaller difference is within the accuracy of a measurement.
-const LEAST_DIFFERENCE: f64 = 0.015;
+const MIN_DIFFERENCE: f64 = 0.015;
 
 /// One path's stage next to its baseline's.
 struct Match<'o, 'a> {
@@ -237,7 +237,7 @@ fn is_significant(ratio: &Estimate, p_value: Option<f64>) -> bool {
     let (Some(low), Some(high), Some(p_value)) = (ratio.low, ratio.high, p_value) else {
         return false;
     };
-    p_value < LEVEL && (high < 1.0 || low > 1.0) && (ratio.value - 1.0).abs() >= LEAST_DIFFERENCE
+    p_value < LEVEL && (high < 1.0 || low > 1.0) && (ratio.value - 1.0).abs() >= MIN_DIFFERENCE
 }
 
 fn is_lower(comparison: &PodComparison) -> bool {

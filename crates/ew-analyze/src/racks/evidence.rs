@@ -11,7 +11,7 @@ use ew_model::workload::WorkloadKind;
 use std::collections::BTreeMap;
 
 /// A round that loads fewer hosts than this share of them shows no shared uplink.
-const LEAST_LOADED: f64 = 0.5;
+const MIN_LOADED: f64 = 0.5;
 
 /// Two hosts, the first one before the second.
 pub(super) type Pair = (HostId, HostId);
@@ -88,7 +88,7 @@ fn by_rates(run: &Run) -> BTreeMap<Pair, f64> {
             round.push((flow.src, flow.dst, rate));
         }
     }
-    rounds.retain(|_, flows| flows.len() as f64 >= LEAST_LOADED * hosts);
+    rounds.retain(|_, flows| flows.len() as f64 >= MIN_LOADED * hosts);
     let mut sent: BTreeMap<HostId, f64> = BTreeMap::new();
     let mut received: BTreeMap<HostId, f64> = BTreeMap::new();
     for (src, dst, rate) in rounds.values().flatten() {

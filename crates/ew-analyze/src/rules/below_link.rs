@@ -14,7 +14,7 @@ use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
 use ew_model::record::{EndRecord, FlowRecord};
 
 /// Share of the link's payload rate below which a class is uniformly slow.
-const LEAST_SHARE: f64 = 0.80;
+const MIN_SHARE: f64 = 0.80;
 /// A connection's thread that uses this much of a CPU has no time left.
 const WHOLE_CPU: f64 = 0.90;
 /// Share of busy time that a window or buffer limited.
@@ -49,7 +49,7 @@ fn of_connections(case: &Case<'_>) -> Option<Finding> {
     let limit = case
         .network
         .connection_limit()
-        .filter(|limit| *limit < LEAST_SHARE * typical)?;
+        .filter(|limit| *limit < MIN_SHARE * typical)?;
     let single = Flows::SingleConnections;
     let found = core(case, single)
         .or_else(|| window(case, single))
@@ -76,7 +76,7 @@ fn of_class(case: &Case<'_>, rate: f64, hosts: &[HostId]) -> Option<Finding> {
     let speeds = hosts.iter().filter_map(|host| physical_speed(case, *host));
     let link = most_common(speeds.map(|speed| speed.round() as u64))? as f64;
     let goodput = link * case.reference.basis.efficiency;
-    if rate >= LEAST_SHARE * goodput {
+    if rate >= MIN_SHARE * goodput {
         return None;
     }
     let found = limit(case, hosts, rate);

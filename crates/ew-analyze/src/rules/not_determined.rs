@@ -24,7 +24,7 @@ const BELOW_SHARED: f64 = 0.65;
 /// More unexplained flows than this make the verdict a question.
 const UNEXPLAINED_SHARE: f64 = 0.03;
 /// Pairs, and hosts, whose evidence is shown.
-const MOST_EVIDENCE: usize = 8;
+const MAX_EVIDENCE: usize = 8;
 /// Starvation above which a flow says little of the network.
 const STARVED: f64 = 0.5;
 
@@ -49,7 +49,7 @@ fn by_host(pairs: &[&Unexplained]) -> Vec<UnexplainedHost> {
         .map(|(host, flows)| UnexplainedHost { host, flows })
         .collect();
     hosts.sort_by_key(|host| (std::cmp::Reverse(host.flows), host.host));
-    hosts.truncate(MOST_EVIDENCE);
+    hosts.truncate(MAX_EVIDENCE);
     hosts
 }
 
@@ -86,7 +86,7 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
         details: Details::FlowsUnexplained(FlowsUnexplained {
             flows,
             pair_count: pairs.len(),
-            pairs: pairs.iter().take(MOST_EVIDENCE).map(of_pair).collect(),
+            pairs: pairs.iter().take(MAX_EVIDENCE).map(of_pair).collect(),
             worst_share: ratio(worst),
             hosts: by_host(&pairs),
         }),

@@ -1,7 +1,7 @@
 //! A single ordered pair is slow although both its hosts are not.
 
 use super::{Case, slow_at_times};
-use crate::fit::{Direction, Effect, LEAST_EFFECT, Location, PartFound};
+use crate::fit::{Direction, Effect, Location, MIN_EFFECT, PartFound};
 use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::HostId;
@@ -9,9 +9,9 @@ use ew_model::finding::details::{self, PairRate};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
 /// Pairs reported one by one; more are folded into one finding.
-const MOST_FINDINGS: usize = 8;
+const MAX_FINDINGS: usize = 8;
 /// Pairs whose evidence is shown.
-const MOST_EVIDENCE: usize = 2 * MOST_FINDINGS;
+const MAX_EVIDENCE: usize = 2 * MAX_FINDINGS;
 
 /// A slow pair as the fit found it.
 pub(super) struct SlowPair<'a> {
@@ -37,7 +37,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let slow_at_times = slow_at_times::hosts(case);
     slow.retain(|pair| !slow_at_times.contains(&pair.src) && !slow_at_times.contains(&pair.dst));
     slow.sort_by(|a, b| (a.bits_per_sec / a.expected).total_cmp(&(b.bits_per_sec / b.expected)));
-    if slow.len() > MOST_FINDINGS {
+    if slow.len() > MAX_FINDINGS {
         return vec![folded(&slow)];
     }
     slow.iter().map(finding).collect()
@@ -78,7 +78,7 @@ fn below_class<'a>(
 ) -> Option<SlowPair<'a>> {
     let class_rate = |host| case.network.class_rate(host);
     let expected = class_rate(src)?.min(class_rate(dst)?);
-    (bits_per_sec < (1.0 - LEAST_EFFECT) * expected).then_some(SlowPair {
+    (bits_per_sec < (1.0 - MIN_EFFECT) * expected).then_some(SlowPair {
         src,
         dst,
         bits_per_sec,
@@ -120,7 +120,7 @@ fn folded(slow: &[SlowPair<'_>]) -> Finding {
         confidence: confidence(Cause::SlowPair),
         details: Details::SlowPairs(details::SlowPairs {
             count: slow.len(),
-            pairs: slow.iter().take(MOST_EVIDENCE).map(rate).collect(),
+            pairs: slow.iter().take(MAX_EVIDENCE).map(rate).collect(),
             expected_bits_per_sec: slow[0].expected,
         }),
         cables: Vec::new(),

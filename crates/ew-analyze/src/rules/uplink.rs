@@ -17,7 +17,7 @@ const CONFIGURED_TOLERANCE: f64 = 1.05;
 /// The same of a value without an interval.
 const CONFIGURED_TOLERANCE_UNSURE: f64 = 1.10;
 /// Directions whose evidence is shown.
-const MOST_EVIDENCE: usize = 6;
+const MAX_EVIDENCE: usize = 6;
 
 /// One direction of a rack that limits its hosts.
 #[derive(Clone, Copy)]
@@ -119,7 +119,7 @@ fn finding(case: &Case<'_>, limits: &[Limit<'_>]) -> Finding {
             is_unexpected: is_worse || differs || configured.is_none(),
             limits: limits
                 .iter()
-                .take(MOST_EVIDENCE)
+                .take(MAX_EVIDENCE)
                 .filter_map(|limit| proof(case, limit))
                 .collect(),
         }),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// An aggregate from this share of the highest on is as high: one run per step has no interval.
 const AS_HIGH: f64 = 0.9;
 /// A common window of at least this share of the time is the step; of less, it is a part of it.
-const LEAST_OVERLAP: f64 = 0.3;
+const MIN_OVERLAP: f64 = 0.3;
 /// A plateau is a term's where the term is not higher by more than this.
 const SAME_TERM: f64 = 1.1;
 
@@ -239,7 +239,7 @@ fn point(run: &Run, step: &StepAnalysis, alone: &Alone) -> FanInPoint {
     let common = step
         .common
         .as_ref()
-        .filter(|common| common.overlap >= LEAST_OVERLAP);
+        .filter(|common| common.overlap >= MIN_OVERLAP);
     let steady_bytes_per_sec = common.and_then(|c| c.bytes_per_sec).filter(|_| is_whole);
     let (variation, slowest) = balance(step);
     let job = run.storage.iter().find(|step| !step.is_disk_alone);

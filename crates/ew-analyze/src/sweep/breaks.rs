@@ -17,17 +17,17 @@ const RETRANSMISSION_NS: Range<f64> = 195.0 * MS..260.0 * MS;
 /// Sizes this near to each other take the same time but for what lies between them.
 const NEAR: f64 = 1.1;
 /// A step takes this much longer than size explains, at least.
-const LEAST_STEP: f64 = 0.1;
+const MIN_STEP: f64 = 0.1;
 /// And this many times more than near sizes differ anyway.
 const STEP_OVER_NOISE: f64 = 4.0;
 /// One segment more matters up to this many.
-const MOST_SEGMENTS: u64 = 4;
+const MAX_SEGMENTS: u64 = 4;
 /// RFC 6928.
 const INITIAL_WINDOW_SEGMENTS: u64 = 10;
 /// A sender throttled for this share of its busy time is limited by a buffer.
 const LIMITED_SHARE: f64 = 0.2;
 /// Sizes whose round trips are shown.
-const MOST_EVIDENCE: usize = 3;
+const MAX_EVIDENCE: usize = 3;
 
 /// Neighbouring sizes whose round trips, or one in a hundred of them, wait for a timer of TCP.
 pub(super) fn timers(curve: &[Measured], workload: &Workload) -> Vec<SweepStep> {
@@ -144,7 +144,7 @@ fn timer_step(
             is_rare: !waits.iter().any(|wait| wait.most),
             sizes: points
                 .iter()
-                .take(MOST_EVIDENCE)
+                .take(MAX_EVIDENCE)
                 .filter_map(round_trip)
                 .collect(),
         }),
@@ -165,7 +165,7 @@ fn round_trip(point: &Measured) -> Option<RoundTripOfSize> {
 /// Sizes at which a message takes longer than the size before it and the sizes' ratio explain, and
 /// stays so.
 pub(super) fn steps(curve: &[Measured], workload: &Workload) -> Vec<SweepStep> {
-    let least = LEAST_STEP.max(STEP_OVER_NOISE * noise(curve));
+    let least = MIN_STEP.max(STEP_OVER_NOISE * noise(curve));
     let is_step = |at: &usize| {
         let jump = excess(&curve[*at], &curve[at + 1]);
         jump > least && stays(curve, *at, jump)
@@ -240,7 +240,7 @@ fn name(before: &Measured, after: &Measured, workload: &Workload) -> (StepKind, 
         return (StepKind::Unknown, false, Boundary::NotDetermined);
     };
     let is_between = |boundary: u64| (before.bytes..after.bytes).contains(&boundary);
-    if let Some(segments) = (1..=MOST_SEGMENTS).find(|n| is_between(n * mss_bytes)) {
+    if let Some(segments) = (1..=MAX_SEGMENTS).find(|n| is_between(n * mss_bytes)) {
         let segment = Boundary::Segment {
             segments,
             mss_bytes,

@@ -15,7 +15,7 @@ use ew_model::telemetry::DiskCounters;
 use std::collections::BTreeMap;
 
 /// Points a host's line may have, so that a report of a long run stays small.
-const MOST_POINTS: usize = 600;
+const MAX_POINTS: usize = 600;
 
 /// Puts what the counters report into the hosts' analyses.
 pub(crate) fn fill(
@@ -155,7 +155,7 @@ impl Host<'_> {
     /// One point per span between readings; spans are joined where there are too many.
     fn series(&self, telemetry: &Telemetry<'_>) -> Vec<HostPoint> {
         let samples = telemetry.samples(self.host);
-        let every = samples.len().div_ceil(MOST_POINTS).max(1);
+        let every = samples.len().div_ceil(MAX_POINTS).max(1);
         let kept: Vec<&HostSample> = samples.iter().step_by(every).collect();
         let pairs = kept.windows(2);
         pairs

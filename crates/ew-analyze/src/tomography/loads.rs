@@ -9,7 +9,7 @@
 
 use super::traces::Traces;
 use super::{Key, connections_of};
-use crate::fit::LEAST_EFFECT;
+use crate::fit::MIN_EFFECT;
 use crate::observations::{Observations, RoundView, StageView};
 use ew_model::HostId;
 use std::collections::BTreeMap;
@@ -125,7 +125,7 @@ impl<'a> Loads<'a> {
             let carried = sums.and_then(|sums| sums.get(&link)).copied();
             let most = self.most.get(&link.end()).copied();
             carried.zip(most).is_some_and(|(carried, most)| {
-                carried.known + carried.possible > (1.0 - LEAST_EFFECT) * most
+                carried.known + carried.possible > (1.0 - MIN_EFFECT) * most
             })
         })
     }

@@ -7,7 +7,7 @@
 //! rack has one name for every rack that sends to it.
 
 use super::traces::{Fork, Traces};
-use super::{EQUAL, Judged, LEAST_BAD, ODDS, Scope};
+use super::{EQUAL, Judged, MIN_BAD, ODDS, Scope};
 use crate::fit::{Direction, OVERDISPERSION};
 use crate::stats::median;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::net::IpAddr;
 
 /// Of the connections of a bad path that were good elsewhere so many are bad; less is what unequal
 /// hashing does, too.
-const LEAST_ATTRIBUTABLE: f64 = 1.0 / 3.0;
+const MIN_ATTRIBUTABLE: f64 = 1.0 / 3.0;
 /// What is slow by chance is anything from [`super::SLOW`] down by so much (log-scale).
 const SPAN: f64 = 2.0;
 /// A narrow path's connections get the same each, within this (log-scale); half of all bad paths
@@ -144,7 +144,7 @@ pub(super) fn bad_member(strata: &[Stratum], traces: &Traces, racks: usize) -> O
     let gain = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>() - price;
     let mut ranked: Vec<(f64, Scope, Vec<Piece>)> = found
         .into_iter()
-        .filter(|(_, pieces)| pieces.iter().map(|p| p.bad).sum::<f64>() >= LEAST_BAD as f64)
+        .filter(|(_, pieces)| pieces.iter().map(|p| p.bad).sum::<f64>() >= MIN_BAD as f64)
         .map(|(scope, pieces)| (gain(&pieces), scope, pieces))
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -217,7 +217,7 @@ impl Piece {
             all: all.all - own.all,
         };
         let attributable = (own.share() - others.share()) / (1.0 - others.share());
-        if attributable < LEAST_ATTRIBUTABLE {
+        if attributable < MIN_ATTRIBUTABLE {
             return;
         }
         let apart = own.likelihood(own.share()) + others.likelihood(others.share());
@@ -325,13 +325,13 @@ pub(super) fn lost_members(traces: &Traces, expected: Option<u32>) -> Vec<LostMe
 /// Fabrics are built with 2, 4, 8, 16 ... equal paths; where every rack uses one less than that,
 /// from seven on, a spine may be lost to all of them alike.
 fn one_short(traces: &Traces, seen: usize, price: f64) -> Option<LostMember> {
-    const LEAST: usize = 7;
+    const MIN: usize = 7;
     let of = seen + 1;
     let forks = traces.forks.values();
     let is_alike = forks.clone().all(|fork| fork.members.len() == seen);
     let gains = forks.clone().map(|fork| lost_out(fork, of) - price);
     let gain = gains.min_by(f64::total_cmp)?;
-    (seen >= LEAST && of.is_power_of_two() && is_alike && gain > 0.0).then(|| LostMember {
+    (seen >= MIN && of.is_power_of_two() && is_alike && gain > 0.0).then(|| LostMember {
         rack: None,
         is_of_two: traces.forks.len() == 2,
         direction: Direction::Both,

@@ -37,7 +37,7 @@ const SLOW: f64 = 0.85;
 const LOSSY: f64 = 5e-4;
 const TIMES_USUAL: f64 = 5.0;
 /// Rounds in which a 5-tuple must have been measured, and bad.
-const LEAST_ROUNDS: usize = 2;
+const MIN_ROUNDS: usize = 2;
 /// Share of healthy connections that look bad for no reason.
 const SPURIOUS: f64 = 0.003;
 /// A host most of whose connections are bad is bad itself.
@@ -45,8 +45,8 @@ const OF_HOST: f64 = 0.75;
 /// A scope most of whose connections are bad is no single path.
 const OF_PATH: f64 = 0.75;
 /// Bad connections, of different hosts, that a finding needs.
-const LEAST_BAD: usize = 3;
-const LEAST_HOSTS: usize = 2;
+const MIN_BAD: usize = 3;
+const MIN_HOSTS: usize = 2;
 /// Prior odds of a bad path, and nats within which two scopes are not distinguished.
 const ODDS: f64 = 0.02;
 const EQUAL: f64 = 3.0;
@@ -515,7 +515,7 @@ fn judge(
             .zip(rack(key.dst))
             .filter(|(from, to)| from != to)?;
         let rounds = connection.of_pace.len();
-        (rounds >= LEAST_ROUNDS).then(|| Judged {
+        (rounds >= MIN_ROUNDS).then(|| Judged {
             src: key.src,
             dst: key.dst,
             racks,
@@ -601,8 +601,8 @@ fn is_possible(judged: &[Judged], scope: Scope) -> bool {
     let inside: Vec<&Judged> = judged.iter().filter(|one| is_in(one, scope)).collect();
     let bad: Vec<&&Judged> = inside.iter().filter(|one| one.is_bad).collect();
     let hosts: BTreeSet<HostId> = bad.iter().flat_map(|one| [one.src, one.dst]).collect();
-    bad.len() >= LEAST_BAD
-        && hosts.len() > LEAST_HOSTS
+    bad.len() >= MIN_BAD
+        && hosts.len() > MIN_HOSTS
         && (bad.len() as f64) < OF_PATH * inside.len() as f64
 }
 

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 /// From this ratio on, "times" says more than per cent.
 const TIMES: f64 = 2.0;
 /// Less than this share is not reported in figures.
-const LEAST_REPORTED: f64 = 0.001;
+const MIN_REPORTED: f64 = 0.001;
 /// So many differences are reported.
 const REPORTED: usize = 3;
 
@@ -109,9 +109,9 @@ impl Difference {
         let share = (ratio - 1.0).abs();
         if *ratio >= TIMES {
             format!("{what} is {ratio:.2} times as high")
-        } else if share < LEAST_REPORTED {
+        } else if share < MIN_REPORTED {
             // Steady figures differ by more than chance, and by next to nothing.
-            format!("{what} is less than {} {word}", percent(LEAST_REPORTED))
+            format!("{what} is less than {} {word}", percent(MIN_REPORTED))
         } else {
             format!("{what} is {} {word}", percent(share))
         }

@@ -5,12 +5,12 @@ use ew_model::finding::details::{Directions, OwnAndPeers, PathLocation, PathRout
 use ew_model::{HostId, Inventory, RackId};
 
 /// Names a sentence lists before it says "and N more".
-const MOST_NAMES: usize = 6;
+const MAX_NAMES: usize = 6;
 
 /// "a", "a and b", "a, b and 4 more".
 pub(in crate::catalogue) fn list(names: &[String]) -> String {
-    let shown = if names.len() > MOST_NAMES {
-        MOST_NAMES - 1
+    let shown = if names.len() > MAX_NAMES {
+        MAX_NAMES - 1
     } else {
         names.len()
     };
@@ -92,10 +92,10 @@ pub(in crate::catalogue) fn next_to_peers(
 
 /// The same as [`list`] of `all` names, of which these are the first: at least as many as it shows.
 pub(in crate::catalogue) fn list_of(first: &[String], all: usize) -> String {
-    if all <= MOST_NAMES {
+    if all <= MAX_NAMES {
         return list(first);
     }
-    let shown = &first[..first.len().min(MOST_NAMES - 1)];
+    let shown = &first[..first.len().min(MAX_NAMES - 1)];
     format!("{} and {} more", shown.join(", "), all - shown.len())
 }
 

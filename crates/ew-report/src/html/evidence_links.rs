@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Links of one piece of evidence; more would be a list of everything.
-const MOST_LINKS: usize = 4;
+const MAX_LINKS: usize = 4;
 
 /// A link to an element of the page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -77,7 +77,7 @@ impl<'a> EvidenceLinks<'a> {
             links.extend(self.rack_pair(from, to));
         }
         links.extend(named.stages.iter().map(|stage| self.stage(*stage)));
-        links.truncate(MOST_LINKS);
+        links.truncate(MAX_LINKS);
         links
     }
 

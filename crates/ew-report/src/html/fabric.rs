@@ -16,9 +16,9 @@ use ew_model::{Analysis, HostId};
 use serde::Serialize;
 
 /// More hosts than this are drawn as dots, and only accused ones are named.
-const MOST_NAMED: usize = 48;
+const MAX_NAMED: usize = 48;
 /// More parallel paths than this are one thick line.
-const MOST_WIRES: usize = 16;
+const MAX_WIRES: usize = 16;
 
 /// The drawing, laid out for two widths of the page.
 #[derive(Serialize)]
@@ -140,7 +140,7 @@ fn parts(analysis: &Analysis, accused: &Accused<'_>) -> Parts {
             hosts: rackless,
         });
     }
-    let is_dense = analysis.hosts.len() > MOST_NAMED;
+    let is_dense = analysis.hosts.len() > MAX_NAMED;
     if is_dense {
         // What is wrong must not be below the fold.
         racks.sort_by_key(|rack| std::cmp::Reverse(rack.accusations()));
@@ -302,7 +302,7 @@ fn wires(analysis: &Analysis, rack: RackId, measured: Option<&RackAnalysis>) -> 
                     figure(finding.measured.as_ref()),
                     figure(finding.expected.as_ref()),
                 );
-                let lost = (of - used).clamp(0.0, MOST_WIRES as f64) as usize;
+                let lost = (of - used).clamp(0.0, MAX_WIRES as f64) as usize;
                 let used = wires.len().min(used.max(1.0) as usize);
                 wires.truncate(used);
                 wires.extend(std::iter::repeat_n(Wire::Unused, lost));

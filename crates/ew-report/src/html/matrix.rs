@@ -23,7 +23,7 @@ const TEXTS: usize = 254;
 /// Codes of the logarithmic scale.
 const CODES: f64 = 65_533.0;
 /// Host pairs of all maps but the first; stages beyond it are in the JSON report only.
-const MOST_CELLS: usize = 200_000;
+const MAX_CELLS: usize = 200_000;
 
 /// What the page shows of pairs.
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ pub(super) struct MapsView {
 /// `None` without any pair.
 pub(super) fn view(analysis: &Analysis) -> Result<Option<MapsView>, serde_json::Error> {
     let all = maps(analysis);
-    let mut free = MOST_CELLS;
+    let mut free = MAX_CELLS;
     let count = all.len();
     let mut shown = Vec::new();
     for map in all {

@@ -1,6 +1,6 @@
 //! Smaller packets in pods than on nodes, with or without a tunnel around them.
 
-use super::super::LEAST_DIFFERENCE;
+use super::super::MIN_DIFFERENCE;
 use super::Case;
 use crate::observations::StageView;
 use crate::stats::median;
@@ -29,7 +29,7 @@ pub(super) fn smaller(case: &Case<'_, '_, '_>) -> Option<PodCause> {
     let inner = Packets::of(case, case.found.stage, tunnel)?;
     let outer = Packets::of(case, case.found.baseline, None)?;
     let lost = 1.0 - inner.efficiency() / outer.efficiency();
-    if lost < LEAST_DIFFERENCE / 3.0 {
+    if lost < MIN_DIFFERENCE / 3.0 {
         return None;
     }
     let share = (lost / case.drop()).min(1.0);

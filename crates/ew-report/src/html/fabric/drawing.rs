@@ -2,7 +2,7 @@
 //! and each rack's parallel paths lead up to it. Lengths are pixels at a zoom of one.
 
 use super::super::accused::Mark;
-use super::{Gauge, HostClass, HostPart, MOST_WIRES, PairPart, Parts, RackPart, Wire};
+use super::{Gauge, HostClass, HostPart, MAX_WIRES, PairPart, Parts, RackPart, Wire};
 use crate::html::chart::escaped;
 use ew_model::HostId;
 use std::collections::BTreeMap;
@@ -251,7 +251,7 @@ impl Drawing<'_> {
     /// Where the space next to them begins.
     fn wires(&mut self, rack: &RackPart, x: f64, y: f64, top: f64) -> f64 {
         let gap = self.sizes.wire_gap;
-        if rack.wires.len() > MOST_WIRES {
+        if rack.wires.len() > MAX_WIRES {
             let _ = write!(
                 self.svg,
                 "<path class=\"wire many\" d=\"M{:.1} {y:.1}V{top:.1}\"/>",
