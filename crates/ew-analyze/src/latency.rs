@@ -119,11 +119,8 @@ mod tests {
         assert_eq!(of(500).p99_ns, Some(1000));
         assert_eq!(of(500).p999_ns, None);
         assert_eq!(of(500).p9999_ns, None);
-        for (share, least) in [(0.9, 29), (0.99, 299), (0.999, 2995), (0.9999, 29_956)] {
-            assert!(
-                is_told(least, share) && !is_told(least - 1, share),
-                "{share}"
-            );
+        for (share, min) in [(0.9, 29), (0.99, 299), (0.999, 2995), (0.9999, 29_956)] {
+            assert!(is_told(min, share) && !is_told(min - 1, share), "{share}");
         }
         assert_eq!(figures(&Histogram::default()), None);
     }

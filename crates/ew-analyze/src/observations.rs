@@ -138,8 +138,8 @@ impl<'a> StageView<'a> {
         for record in records {
             by_round.entry(record.round).or_default().push(record);
         }
-        let least = stage.least_rounds() as u32;
-        let is_due = |index: u32| index < least || by_round.contains_key(&RoundIndex(index));
+        let min = stage.min_rounds() as u32;
+        let is_due = |index: u32| index < min || by_round.contains_key(&RoundIndex(index));
         let rounds = (0..).zip(&stage.rounds);
         let due: Vec<&Round> = rounds
             .filter(|(index, _)| is_due(*index))
@@ -217,9 +217,9 @@ impl<'a> StageView<'a> {
     /// The rounds with figures: of a ramp those of its last step.
     pub(crate) fn last_step(&self) -> Vec<&RoundView<'a>> {
         let steps = self.rounds.iter().map(|round| round.senders_per_rack);
-        let most = steps.max().flatten();
+        let max = steps.max().flatten();
         let is_last =
-            |round: &&RoundView<'a>| round.senders_per_rack == most && !round.records.is_empty();
+            |round: &&RoundView<'a>| round.senders_per_rack == max && !round.records.is_empty();
         self.rounds.iter().filter(is_last).collect()
     }
 

@@ -85,7 +85,7 @@ pub fn guess(run: &Run) -> Option<RackGuess> {
 
 fn grouped(evidence: Evidence, nearness: &BTreeMap<Pair, f64>, hosts: usize) -> Option<RackGuess> {
     let (scores, explained) = scores(nearness)?;
-    let least_agreement = match evidence {
+    let min_agreement = match evidence {
         Evidence::Routers | Evidence::Rates => MIN_AGREEMENT,
         Evidence::RoundTrips => {
             let is_clear = explained >= MIN_EXPLAINED_OF_TRIPS && hosts >= MIN_HOSTS_FOR_TRIPS;
@@ -100,7 +100,7 @@ fn grouped(evidence: Evidence, nearness: &BTreeMap<Pair, f64>, hosts: usize) -> 
     let agree = |((a, b), score): (&Pair, &f64)| (group_of(*a) == group_of(*b)) == (*score > 0.0);
     let agreeing = scores.iter().filter(|pair| agree(*pair)).count();
     let agreement = agreeing as f64 / scores.len() as f64;
-    (racks.len() > 1 && agreement >= least_agreement).then_some(RackGuess {
+    (racks.len() > 1 && agreement >= min_agreement).then_some(RackGuess {
         racks,
         agreement,
         evidence,
@@ -147,7 +147,7 @@ fn divided(sorted: &[f64]) -> Option<Division> {
         let (few, many) = (count as f64, (sorted.len() - count) as f64);
         let means = (below / few, (total - below) / many);
         let between = few * many * (means.1 - means.0).powi(2);
-        if best.is_none_or(|(most, _)| between > most) {
+        if best.is_none_or(|(max, _)| between > max) {
             best = Some((between, means));
         }
     }

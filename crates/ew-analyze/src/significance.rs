@@ -54,7 +54,7 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
         let total: f64 = ranks.iter().map(|r| *r as f64).sum();
         let mean_rank = total / n as f64;
         let spread: f64 = ranks.iter().map(|r| (*r as f64 - mean_rank).powi(2)).sum();
-        // Variance of a sum of draws without replacement.
+        // Variance of a sum of values selected without replacement.
         let (m, k) = (a.len() as f64, b.len() as f64);
         let variance = spread * m * k / (n as f64 * (n as f64 - 1.0));
         return Some(two_sided_normal(sum as f64 - m * mean_rank, variance, 1.0));
@@ -114,11 +114,11 @@ pub fn adjusted(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*b].total_cmp(&p_values[*a]));
     let mut adjusted = vec![1.0; p_values.len()];
-    let mut least: f64 = 1.0;
+    let mut min: f64 = 1.0;
     for (at, index) in order.iter().enumerate() {
         let rank = p_values.len() - at;
-        least = least.min(p_values[*index] * p_values.len() as f64 / rank as f64);
-        adjusted[*index] = least;
+        min = min.min(p_values[*index] * p_values.len() as f64 / rank as f64);
+        adjusted[*index] = min;
     }
     adjusted
 }
@@ -382,9 +382,9 @@ fn rank_sum_low(a: usize, b: usize) -> usize {
     }
     let ranks: Vec<usize> = (1..=a + b).collect();
     // The lowest sum is that of the lowest ranks; the statistic counts from there.
-    let least = a * (a + 1) / 2;
+    let min = a * (a + 1) / 2;
     let counts = rank_sum_counts(&ranks, a);
-    low_rank(&counts[least.min(counts.len() - 1)..])
+    low_rank(&counts[min.min(counts.len() - 1)..])
 }
 
 /// The lowest number whose lower tail reaches 2.5%, and at least 1.

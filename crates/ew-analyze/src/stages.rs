@@ -177,9 +177,9 @@ fn round_trips(stage: &StageView<'_>, pairs: &[PairAnalysis]) -> Option<(u64, u6
         .iter()
         .filter_map(|pair| Some(pair.times?.p50_ns as f64))
         .collect();
-    let least = medians.iter().copied().min_by(f64::total_cmp)?;
+    let min = medians.iter().copied().min_by(f64::total_cmp)?;
     let max = medians.iter().copied().max_by(f64::total_cmp)?;
-    Some((least as u64, median(&medians)? as u64, max as u64))
+    Some((min as u64, median(&medians)? as u64, max as u64))
 }
 
 /// Median, 99th percentile and max of |achieved - planned| start over the senders.

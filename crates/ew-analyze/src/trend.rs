@@ -147,7 +147,7 @@ pub(crate) fn residual_squares(levels: &[f64]) -> (f64, u32) {
 fn cut(levels: &[f64], significance: f64) -> Option<Cut> {
     let (at, explained) = best_cut(levels)?;
     let orders = ((ORDERS_PER_ALARM / significance) as usize).min(MAX_ORDERS);
-    let most = (significance * (orders + 1) as f64) as usize;
+    let max = (significance * (orders + 1) as f64) as usize;
     let mut dice = Dice(SEED);
     let mut shuffled = levels.to_vec();
     let mut as_much = 1;
@@ -158,7 +158,7 @@ fn cut(levels: &[f64], significance: f64) -> Option<Cut> {
         // Sums in another order differ in their last digits.
         let is_as_much = best_cut(&shuffled).is_some_and(|(_, by)| by >= explained * (1.0 - 1e-9));
         as_much += usize::from(is_as_much);
-        if as_much > most {
+        if as_much > max {
             return None;
         }
     }
@@ -176,14 +176,14 @@ fn best_cut(levels: &[f64]) -> Option<(usize, f64)> {
     let total: f64 = levels.iter().sum();
     let mut before: f64 = levels[..MIN_SEGMENT - 1].iter().sum();
     let mut best = None;
-    let mut most = f64::EPSILON * levels.iter().map(|level| level * level).sum::<f64>();
+    let mut max = f64::EPSILON * levels.iter().map(|level| level * level).sum::<f64>();
     for at in MIN_SEGMENT..=n - MIN_SEGMENT {
         before += levels[at - 1];
         let (left, right) = (at as f64, (n - at) as f64);
         let apart = before / left - (total - before) / right;
         let explained = apart * apart * left * right / n as f64;
-        if explained > most {
-            most = explained;
+        if explained > max {
+            max = explained;
             best = Some((at, explained));
         }
     }

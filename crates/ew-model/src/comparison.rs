@@ -4,7 +4,7 @@
 use crate::analysis::Estimate;
 use serde::Serialize;
 
-/// Fewer runs of a state say nothing of its spread: its difference from another one is never
+/// Fewer runs of a state show nothing of its spread: its difference from another one is never
 /// called significant.
 pub const MIN_RUNS: u32 = 3;
 
@@ -124,7 +124,7 @@ pub struct MetricComparison {
     /// Other over base with its 95% interval. Of single runs it is Hodges and Lehmann's estimate
     /// on logarithms, of several the quotient of their mean levels.
     pub ratio: Option<Estimate>,
-    /// Its 95% interval when hosts are drawn with replacement; only when paired by flow and with
+    /// Its 95% interval when hosts are selected with replacement; only when paired by flow and with
     /// four hosts or more.
     pub ratio_over_hosts: Option<(f64, f64)>,
     /// Two-sided p-value of the test. `None` when there was too little to test.
@@ -151,7 +151,8 @@ pub struct Summary {
     /// Median with the interval of its order statistics.
     pub median: Estimate,
     /// Min.
-    pub least: f64,
+    #[serde(rename = "least")]
+    pub min: f64,
     /// Max.
     pub max: f64,
 }
@@ -197,7 +198,7 @@ pub enum Change {
     /// The same, to the worse.
     Worse,
     /// The runs differ by more than chance and the run-to-run spread; there are too few of them to
-    /// say that of the network.
+    /// conclude that of the network.
     Different,
     /// No significant difference: there may be a small one.
     None,

@@ -37,7 +37,7 @@ pub struct HostFacts {
     /// CPUs and links in detail. `None` in runs of before they were asked for.
     #[serde(default)]
     pub hardware: Option<Box<HardwareFacts>>,
-    /// The most that the host's owner lets runs load its data interface with, in each direction,
+    /// The max that the host's owner lets runs load its data interface with, in each direction,
     /// bits per second on the wire (`/etc/eastwest/limits`).
     #[serde(default)]
     pub max_bits_per_sec: Option<f64>,

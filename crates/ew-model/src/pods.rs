@@ -132,7 +132,7 @@ pub struct PodComparison {
     /// What was measured.
     #[serde(flatten)]
     pub figures: PodFigures,
-    /// Why it is lower, as far as counters say; empty where it is not.
+    /// Why it is lower, as far as counters show; empty where it is not.
     pub causes: Vec<PodCause>,
 }
 
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_says_where_its_agent_is() {
+    fn a_name_shows_where_its_agent_is() {
         for (name, node, pod) in [("n1", "n1", None), ("n1/pod2", "n1", Some("pod2"))] {
             assert_eq!(parse_agent_name(name), AgentLocation { node, pod });
             assert_eq!(agent(node, pod), name);

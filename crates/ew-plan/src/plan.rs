@@ -543,7 +543,7 @@ impl Timing {
     /// results.
     fn of(test: &Test) -> Self {
         let whole_seconds = |ns: u64| ns.div_ceil(1_000_000_000) * 1_000_000_000;
-        let gap_ns = test.gap_ns.max(test.workload.least_gap_ns());
+        let gap_ns = test.gap_ns.max(test.workload.min_gap_ns());
         match test.workload.tool {
             Tool::Engine => Self {
                 duration_ns: test.duration_ns,

@@ -37,7 +37,7 @@ pub(crate) fn columns_that_fit(
     header: &[&str],
     rows: &[Vec<String>],
     width: usize,
-    least: usize,
+    min: usize,
 ) -> usize {
     let column = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));
@@ -55,7 +55,7 @@ pub(crate) fn columns_that_fit(
     });
     ends.take_while(|end| *end <= width + 1)
         .count()
-        .max(least)
+        .max(min)
         .min(header.len())
 }
 

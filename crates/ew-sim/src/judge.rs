@@ -77,7 +77,7 @@ pub fn judge(truth: &Truth, analysis: &Analysis) -> Judgement {
     judgement
 }
 
-/// Whether it says of a host, pair or rack that something is wrong there, or makes the run fail.
+/// Whether it reports of a host, pair or rack that something is wrong there, or makes the run fail.
 fn is_accusation(finding: &Finding) -> bool {
     match finding.severity {
         Severity::Fault => true,
@@ -94,14 +94,14 @@ fn infers(cause: Cause) -> bool {
             | Cause::HostMissing
             | Cause::MeasurementQuality
             | Cause::NotDetermined
-            // What the hosts' cores let a connection do is no truth that is drawn.
+            // What the hosts' cores let a connection do is no truth that is selected.
             | Cause::ToolLimit
             | Cause::Congestion
             | Cause::PodNetwork
     )
 }
 
-/// Whether what a finding says is wrong is what is wrong there.
+/// Whether what a finding reports as wrong is what is wrong there.
 fn has_right_cause(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool {
     if finding.cause == Cause::Uplink && is_oversubscribed(truth, finding.subject) {
         return true;
@@ -145,7 +145,7 @@ fn is_oversubscribed(truth: &Truth, subject: Subject) -> bool {
     }
 }
 
-/// Whether a finding says which rack's, and which direction's, path is at fault. A spine is every
+/// Whether a finding shows which rack's, and which direction's, path is at fault. A spine is every
 /// rack's.
 fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool {
     let Fault::Member {
@@ -346,7 +346,7 @@ fn judge_ratios(truth_of: &Truth, analysis: &Analysis, judgement: &mut Judgement
             if let Some((low, high)) = ratio.and_then(|ratio| ratio.low.zip(ratio.high)) {
                 judgement
                     .checks
-                    .push(("interval holds the ratio", (low..=high).contains(&truth)));
+                    .push(("interval contains the ratio", (low..=high).contains(&truth)));
             }
         }
     }

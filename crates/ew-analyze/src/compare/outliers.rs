@@ -1,4 +1,4 @@
-//! Which of many changes stand out from the others: by a spread that all of them show together.
+//! Which of many changes are outliers: by a spread that all of them show together.
 
 use crate::significance::two_sided_t;
 use crate::stats::median;
@@ -10,12 +10,12 @@ const MAD_OF_NORMAL: f64 = 0.674_49;
 /// What the median absolute deviation makes of a normal sample: as much as a standard deviation of
 /// 37% of it (Rousseeuw and Croux 1993, section 2).
 const EFFICIENCY: f64 = 0.367_4;
-/// Steadier figures are not held apart by less: 0.1%.
+/// Min spread that is assumed, however steady the figures are: 0.1%.
 const MIN_SPREAD: f64 = 0.001;
 
 /// Two-sided p-values of every deviation from the middle of its group against the spread of all,
-/// which is robust: up to half of them may stand out. Student's t, with the degrees of freedom that
-/// the spread is worth, one less for every group's middle. `None` where there are too few.
+/// which is robust: up to half of them may be outliers. Student's t, with the degrees of freedom
+/// that the spread is worth, one less for every group's middle. `None` where there are too few.
 pub(super) fn p_values(deviations: &[f64], groups: usize) -> Vec<Option<f64>> {
     let n = deviations.len();
     let sizes: Vec<f64> = deviations.iter().map(|d| d.abs()).collect();

@@ -114,7 +114,7 @@ pub(super) fn of_replicates(base: &[Run], other: &[Run]) -> Vec<String> {
     said.collect()
 }
 
-/// What the interval allows for, and how to say more.
+/// What the interval allows for, and how to narrow it.
 pub(super) fn of_spread(stages: &[StageComparison]) -> Vec<String> {
     let mut metrics = stages.iter().flat_map(|stage| &stage.metrics);
     let Some(first) = metrics.next() else {

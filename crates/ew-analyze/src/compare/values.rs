@@ -1,4 +1,4 @@
-//! What a run holds of one metric, by flow and by round.
+//! What a run contains of one metric, by flow and by round.
 
 use super::metric::Measured;
 use crate::datagrams;
@@ -84,7 +84,7 @@ impl Values {
         Some(Summary {
             mean: mean_estimate(counted)?,
             median: median_estimate(counted)?,
-            least: quantile(&all, 0.0)?,
+            min: quantile(&all, 0.0)?,
             max: quantile(&all, 1.0)?,
         })
     }
@@ -118,11 +118,11 @@ impl Values {
     /// A value of zero has no ratio: a flow that did not move, one of which no
     /// datagram came.
     fn logarithm(&self, value: f64) -> f64 {
-        let least = match self.metric {
+        let min = match self.metric {
             Metric::Delivered => MIN_DELIVERED,
             _ => MIN,
         };
-        value.max(least).ln()
+        value.max(min).ln()
     }
 }
 

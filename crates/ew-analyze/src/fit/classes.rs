@@ -72,7 +72,7 @@ fn values(hosts: usize, best: &[f64]) -> Vec<f64> {
     };
     let mut classes: Vec<&[f64]> = groups.iter().filter(is_class).copied().collect();
     if classes.is_empty() {
-        // Too few hosts for classes: the fastest that are not one alone, else the most.
+        // Too few hosts for classes: the fastest that are not one alone, else the largest group.
         let last = groups.last().filter(|group| group.len() > 1);
         classes.extend(last.or_else(|| groups.iter().max_by_key(|group| group.len())));
     }

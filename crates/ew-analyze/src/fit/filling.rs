@@ -1,7 +1,7 @@
 //! Max-min fair shares by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2),
 //! weighted by connections, without an allocation once its buffers have grown: the fit asks for it
 //! thousands of times. `ew_plan::expectation` gives the same shares for single connections; a test
-//! holds the two together.
+//! compares the two.
 
 /// No shared resource limits the flow: its pace or its pair does.
 pub(super) const PRIVATE: u32 = u32::MAX;

@@ -42,14 +42,14 @@ struct Candidate {
 
 /// Worst first; then the rest is judged again, so a slow sender leaves no slow receivers behind.
 pub(super) fn add(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypothesis {
-    let most = MAX_SHARE * 2.0 * search.rounds.hosts as f64;
+    let max = MAX_SHARE * 2.0 * search.rounds.hosts as f64;
     for _ in 0..MAX_PASSES {
         let known = hypothesis
             .parts
             .iter()
             .filter(|part| matches!(part.location, Location::Host(..)))
             .count();
-        if known as f64 > most {
+        if known as f64 > max {
             break;
         }
         let candidates = screen(search, &hypothesis);

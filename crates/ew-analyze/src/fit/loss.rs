@@ -63,7 +63,7 @@ impl Index {
     }
 }
 
-/// Evidence of retransmissions for loss in a direction, nats. `None` where they do not stand out.
+/// Evidence of retransmissions for loss in a direction, nats. `None` where they are no outlier.
 pub(super) fn of_side(rounds: &Rounds, host: HostId, direction: Direction) -> Option<f64> {
     if direction == Direction::Both {
         return None;

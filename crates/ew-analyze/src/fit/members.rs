@@ -49,7 +49,7 @@ const SYSTEMATIC: f64 = 0.015;
 /// What was found.
 #[derive(Clone, Debug)]
 pub(crate) struct Posterior {
-    /// The most likely number of paths.
+    /// The likeliest number of paths.
     pub(crate) paths: usize,
     /// Probability of each of [`COUNTS`].
     pub(crate) counts: Vec<(usize, f64)>,

@@ -27,7 +27,7 @@ pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
         .iter()
         .map(|obs| (obs.src, obs.dst))
         .collect();
-    let most = ALWAYS.max((MAX_SHARE * measured.len() as f64) as usize);
+    let max = ALWAYS.max((MAX_SHARE * measured.len() as f64) as usize);
     let mut hypothesis = without.clone();
     for added in 0.. {
         let Some(part) = best(search, &hypothesis) else {
@@ -37,7 +37,7 @@ pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
         if search.worth(&other) <= search.worth(&hypothesis) {
             break;
         }
-        if added == most {
+        if added == max {
             return without;
         }
         hypothesis = other;

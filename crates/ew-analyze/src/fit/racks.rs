@@ -30,11 +30,11 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
     let sizes: Vec<f64> = (0..search.rounds.racks)
         .map(|rack| hosts.hosts_bits_per_sec(search.rounds, rack))
         .collect();
-    let (least, most) = (
+    let (min, max) = (
         sizes.iter().copied().fold(f64::INFINITY, f64::min),
         sizes.iter().copied().fold(0.0, f64::max),
     );
-    let asked = most_asked(search, hosts);
+    let asked = max_asked(search, hosts);
     let is_limit = |value: &f64| *value < (1.0 - prices::MIN_EFFECT) * asked;
     let equal = SUM_QUANTILES
         .iter()
@@ -43,10 +43,10 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
     let equal: Vec<f64> = equal.filter(is_limit).collect();
     let proportional: Vec<Fabric> = equal
         .iter()
-        .map(|sum| Fabric::Proportional(least / sum))
+        .map(|sum| Fabric::Proportional(min / sum))
         .collect();
     let mut kinds: Vec<Vec<Fabric>> = vec![equal.into_iter().map(Fabric::Equal).collect()];
-    if most > least * 1.05 {
+    if max > min * 1.05 {
         // Explaining as much, it shows less about the greater racks.
         kinds.insert(0, proportional);
     }
@@ -100,14 +100,14 @@ fn sums(rounds: &Rounds, rack: impl Fn((usize, usize)) -> usize) -> BTreeMap<usi
     all
 }
 
-/// The most that was asked of a rack's uplink, by hosts alone.
-fn most_asked(search: &mut Search<'_>, hosts: &Hypothesis) -> f64 {
+/// The max that was asked of a rack's uplink, by hosts alone.
+fn max_asked(search: &mut Search<'_>, hosts: &Hypothesis) -> f64 {
     let unlimited = Hypothesis {
         fabric: Fabric::Unlimited,
         ..hosts.clone()
     };
     let capacities = unlimited.capacities(search.rounds);
-    let mut most: f64 = 0.0;
+    let mut max: f64 = 0.0;
     for round in &search.rounds.rounds {
         let mut of_round: BTreeMap<usize, f64> = BTreeMap::new();
         let predicted = search.scorer().predict(&capacities, round).to_vec();
@@ -116,9 +116,9 @@ fn most_asked(search: &mut Search<'_>, hosts: &Hypothesis) -> f64 {
                 *of_round.entry(from).or_default() += predicted.bits_per_sec;
             }
         }
-        most = of_round.into_values().fold(most, f64::max);
+        max = of_round.into_values().fold(max, f64::max);
     }
-    most
+    max
 }
 
 /// Racks whose uplinks differ from the others', or lose packets.

@@ -30,7 +30,7 @@ const REACHED: f64 = 0.90;
 pub(crate) struct RackDirection {
     /// What its hosts can do together.
     pub(crate) hosts_bits_per_sec: f64,
-    /// The most that was carried in a round.
+    /// The max that was carried in a round.
     pub(crate) carried_bits_per_sec: f64,
     /// What it carries. `None` where it does not limit its hosts as far as was seen.
     pub(crate) capacity: Option<Estimate>,
@@ -206,8 +206,8 @@ impl RackDirection {
         let of_host =
             |host: usize| fitted.capacities.bits_per_sec[host + index * fitted.rounds.hosts];
         let able: f64 = fitted.rounds.hosts_in(rack).map(of_host).sum();
-        let most = sums.iter().map(|sum| sum.asked).fold(0.0, f64::max);
-        let fullest: Vec<&Sum> = sums.iter().filter(|sum| sum.asked > 0.99 * most).collect();
+        let max = sums.iter().map(|sum| sum.asked).fold(0.0, f64::max);
+        let fullest: Vec<&Sum> = sums.iter().filter(|sum| sum.asked > 0.99 * max).collect();
         let fullest = usable(fullest);
         let ratios: Vec<f64> = fullest
             .iter()
@@ -302,21 +302,21 @@ fn sums(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<Sum> {
         }
     }
     // Capacity is asked with many connections: few collide on hashed paths, and leave a part of it.
-    let most = all.iter().map(|sum| sum.connections).fold(0.0, f64::max);
-    all.retain(|sum| sum.connections >= MANY_CONNECTIONS * most);
+    let max = all.iter().map(|sum| sum.connections).fold(0.0, f64::max);
+    all.retain(|sum| sum.connections >= MANY_CONNECTIONS * max);
     all
 }
 
-/// Share of the most connections of a round from which on a round asks for capacity.
+/// Share of the max number of connections of a round from which on a round asks for capacity.
 const MANY_CONNECTIONS: f64 = 0.5;
 
 /// All rounds if they carried the same: a full uplink does, whatever starves its hosts, while
 /// missing CPU takes another part in every round. Else those whose ends had CPU; where too few had,
 /// those that had it for half of the time.
 fn with_most_cpu<'s>(sums: &[&'s Sum]) -> Vec<&'s Sum> {
-    let below = |most: f64| {
+    let below = |max: f64| {
         sums.iter()
-            .filter(|sum| sum.starvation < most)
+            .filter(|sum| sum.starvation < max)
             .copied()
             .collect::<Vec<_>>()
     };

@@ -147,8 +147,8 @@ fn inside(fitted: &Fitted<'_>, rack: usize) -> Option<Estimate> {
     )
 }
 
-/// Sum of what one rack sends to the other in the rounds in which most was asked, and the share of
-/// that it reached.
+/// Sum of what one rack sends to the other in the rounds in which the max was asked, and the share
+/// of that it reached.
 fn across(fitted: &Fitted<'_>, racks: (usize, usize)) -> Option<(Estimate, f64)> {
     let mut sums: Vec<(f64, f64)> = Vec::new();
     for (at, round) in fitted.rounds.rounds.iter().enumerate() {
@@ -167,14 +167,14 @@ fn across(fitted: &Fitted<'_>, racks: (usize, usize)) -> Option<(Estimate, f64)>
             sums.push((asked, sum));
         }
     }
-    let most = sums.iter().map(|(asked, _)| *asked).fold(0.0, f64::max);
-    sums.retain(|(asked, _)| *asked > MAX_ASKED * most);
+    let max = sums.iter().map(|(asked, _)| *asked).fold(0.0, f64::max);
+    sums.retain(|(asked, _)| *asked > MAX_ASKED * max);
     let reached: Vec<f64> = sums.iter().map(|(asked, sum)| sum / asked).collect();
     let sums: Vec<f64> = sums.into_iter().map(|(_, sum)| sum).collect();
     Some((median_estimate(&sums)?, median(&reached)?))
 }
 
-/// Rounds that ask this share of the most that was asked belong to those that ask most.
+/// Rounds that ask this share of the max that was asked belong to those that ask most.
 const MAX_ASKED: f64 = 0.99;
 
 /// Sums of each ordered pair by senders a rack, of the stages that grow them.

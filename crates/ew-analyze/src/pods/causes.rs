@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const SATURATED: f64 = 0.9;
 /// Of which packet handling takes at least this part.
 const BY_SOFTIRQ: f64 = 0.5;
-/// CPU time per byte or transaction, over the baseline's, that says the path costs more.
+/// CPU time per byte or transaction, over the baseline's, from which on the path costs more.
 const DEARER: f64 = 1.15;
 /// Fewer happen now and then on a busy node, and cost nothing that is seen.
 const MIN_REFUSALS_PER_SEC: f64 = 1.0;

@@ -78,7 +78,7 @@ fn by_routers(run: &Run) -> BTreeMap<Pair, f64> {
         .collect()
 }
 
-/// Against the most that both ends did: the mean logarithm over rounds.
+/// Against the max that both ends did: the mean logarithm over rounds.
 fn by_rates(run: &Run) -> BTreeMap<Pair, f64> {
     let hosts = run.manifest.inventory.hosts.len() as f64;
     let mut rounds: BTreeMap<(StageIndex, RoundIndex), Vec<Directed>> = BTreeMap::new();
@@ -92,9 +92,9 @@ fn by_rates(run: &Run) -> BTreeMap<Pair, f64> {
     let mut sent: BTreeMap<HostId, f64> = BTreeMap::new();
     let mut received: BTreeMap<HostId, f64> = BTreeMap::new();
     for (src, dst, rate) in rounds.values().flatten() {
-        let most = |most: &mut f64| *most = most.max(*rate);
-        most(sent.entry(*src).or_default());
-        most(received.entry(*dst).or_default());
+        let max = |max: &mut f64| *max = max.max(*rate);
+        max(sent.entry(*src).or_default());
+        max(received.entry(*dst).or_default());
     }
     let mut sums: BTreeMap<Pair, (f64, u32)> = BTreeMap::new();
     for (src, dst, rate) in rounds.values().flatten() {

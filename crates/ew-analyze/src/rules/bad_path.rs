@@ -47,7 +47,7 @@ fn by_router(found: &BadMember) -> Finding {
 fn by_share(case: &Case<'_>) -> Option<Finding> {
     let found = case.tomography.bad_path.as_ref()?;
     let estimate = share_estimate(found.bad, found.connections)?;
-    let (fewest_paths, most_paths) = number_of_paths(&estimate);
+    let (fewest_paths, max_paths) = number_of_paths(&estimate);
     Some(Finding {
         severity: Severity::Fault,
         subject: subject(found.scope),
@@ -64,7 +64,7 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
             locations: locations(found.scope, &found.rivals),
             stage: found.stage.clone(),
             fewest_paths,
-            most_paths,
+            max_paths,
             is_narrow: found.of_pace < NARROW,
             pace_share: found.of_pace,
             retransmitted_share: found.retransmitted_share,
@@ -77,7 +77,7 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// The fewest and the most paths that a share of connections on one of them leaves open, 95%.
+/// The min and the max number of paths that a share of connections on one of them leaves open, 95%.
 fn number_of_paths(share: &Estimate) -> (usize, usize) {
     let paths = |share: Option<f64>| (1.0 / share.unwrap_or(1.0)).round().max(2.0) as usize;
     let fewest = paths(share.high);

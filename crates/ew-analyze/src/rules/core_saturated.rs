@@ -75,8 +75,8 @@ fn taker(cpu: &CpuShare) -> CpuTaker {
         (cpu.user_share, CpuTaker::Programs),
         (cpu.system_share, CpuTaker::Kernel),
     ];
-    let most = takers.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
-    most.map_or(CpuTaker::Kernel, |(_, taker)| taker)
+    let max = takers.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    max.map_or(CpuTaker::Kernel, |(_, taker)| taker)
 }
 
 /// Where packets wait for the CPU, too, little comes to the threads that move bytes; then the

@@ -8,11 +8,11 @@ use ew_model::HostId;
 use ew_model::finding::details::{IdleRoundTrip, LongRoundTrips};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
-/// A host stands out when its median round trip is this many times its peers' ...
+/// A host is an outlier when its median round trip is this many times its peers' ...
 const TIMES_PEERS: f64 = 4.0;
 /// ... and longer by this: below, scheduling on a busy host explains it.
 const MIN_EXCESS_NS: f64 = 500_000.0;
-/// Peers needed before a host can stand out among them.
+/// Peers needed before a host can be an outlier among them.
 const MIN_PEERS: usize = 4;
 /// Hosts whose evidence is shown.
 const MAX_EVIDENCE: usize = 20;

@@ -1,4 +1,4 @@
-//! A host's figures next to its peers': what stands out only against nothing stands out not at all.
+//! A host's figures next to its peers': without peers nothing is an outlier.
 
 use super::Case;
 use crate::observations::Observations;
@@ -18,13 +18,13 @@ pub(super) struct Compared {
 
 impl Compared {
     /// Whether it is at least `least`, and `times` its peers'. Without peers the first must do.
-    pub(super) fn stands_out(&self, least: f64, times: f64) -> bool {
-        self.own >= least && self.peers.is_none_or(|peers| self.own >= times * peers)
+    pub(super) fn stands_out(&self, min: f64, times: f64) -> bool {
+        self.own >= min && self.peers.is_none_or(|peers| self.own >= times * peers)
     }
 
     /// Whether it is at least `least`, and `more` than its peers'.
-    pub(super) fn exceeds(&self, least: f64, more: f64) -> bool {
-        self.own >= least && self.peers.is_none_or(|peers| self.own >= more + peers)
+    pub(super) fn exceeds(&self, min: f64, more: f64) -> bool {
+        self.own >= min && self.peers.is_none_or(|peers| self.own >= more + peers)
     }
 }
 

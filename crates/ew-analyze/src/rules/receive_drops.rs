@@ -44,7 +44,7 @@ fn drop_share(case: &Case<'_>, host: HostId, stage: &HostStageAnalysis) -> Optio
     (packets > 0.0).then_some(stage.receive_drops? as f64 / packets)
 }
 
-/// Where most were dropped, and how many.
+/// Where the max was dropped, and how many packets.
 fn worst_location(case: &Case<'_>, host: HostId) -> Option<(DropLocation, u64)> {
     let cover = case.telemetry.cover(host, |stage| is_judged(case, stage))?;
     let interface = data_interface(case.observations.run, host).map(|i| i.name.as_str());

@@ -1,4 +1,4 @@
-//! The receiver's window holds the senders back: its buffer is too small for the path.
+//! The receiver's window limits the senders: its buffer is too small for the path.
 
 use super::Case;
 use super::peers::of_isolated_flows;

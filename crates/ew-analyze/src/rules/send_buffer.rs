@@ -38,7 +38,7 @@ fn limited(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
 }
 
 /// The kernel counts no time while the program is between two writes, which a buffer of few
-/// segments hides in; but then it holds less than the congestion window lets out, which no other
+/// segments hides in; but then it contains less than the congestion window lets out, which no other
 /// limit does.
 fn small(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let who = (suspect.host, true, false);

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 const SLOW_SHARE: f64 = 0.85;
 /// A host is slow at times when so many of its isolated flows are: the lower quartile of them.
 const LOWER: f64 = 0.25;
-/// Fewest isolated flows that have one, and fewest of others that say what is typical: between two
+/// Fewest isolated flows that have one, and fewest of others that show what is typical: between two
 /// hosts nobody is slow.
 const MIN_FLOWS: usize = 4;
 

@@ -33,7 +33,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .collect();
     let hosts = case.observations.inventory().host_ids();
     slow.extend(hosts.filter_map(|host| ambiguous(case, host)));
-    // What holds a host back at times holds some of its pairs back more often than others.
+    // What slows a host at times slows some of its pairs more often than others.
     let slow_at_times = slow_at_times::hosts(case);
     slow.retain(|pair| !slow_at_times.contains(&pair.src) && !slow_at_times.contains(&pair.dst));
     slow.sort_by(|a, b| (a.bits_per_sec / a.expected).total_cmp(&(b.bits_per_sec / b.expected)));

@@ -50,7 +50,7 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
 
 fn is_starved(rounds: &[f64]) -> bool {
     rounds.len() >= MIN_ROUNDS
-        && quantile(rounds, NEARLY_ALL).is_some_and(|least| least >= LITTLE_STARVATION)
+        && quantile(rounds, NEARLY_ALL).is_some_and(|min| min >= LITTLE_STARVATION)
 }
 
 fn finding(

@@ -178,7 +178,7 @@ fn subject(case: &Case<'_>, racks: &BTreeSet<RackId>) -> Subject {
     }
 }
 
-/// One estimate for directions that are alike: the middle, with an interval that holds them all.
+/// One estimate for directions that are alike: the middle, with an interval that contains them all.
 fn together(limits: &[Limit<'_>]) -> Estimate {
     let values: Vec<f64> = limits.iter().map(|limit| limit.ratio.value).collect();
     let lows: Option<Vec<f64>> = limits.iter().map(|limit| limit.ratio.low).collect();

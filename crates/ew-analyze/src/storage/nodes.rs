@@ -56,7 +56,7 @@ pub struct NodeCounters {
     pub tx_bits_per_sec: Option<f64>,
     /// Into it.
     pub rx_bits_per_sec: Option<f64>,
-    /// Established TCP connections, the most that a reading showed.
+    /// Established TCP connections, max over readings.
     pub tcp_established: Option<u64>,
     /// Of all CPUs, 0 to 1.
     pub busy_share: Option<f64>,

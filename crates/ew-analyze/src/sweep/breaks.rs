@@ -52,7 +52,7 @@ pub(super) fn timers(curve: &[Measured], workload: &Workload) -> Vec<SweepStep> 
     steps
 }
 
-/// The curve without the sizes whose median waits for a timer: they say nothing of the others.
+/// The curve without the sizes whose median waits for a timer: they show nothing of the others.
 pub(super) fn without(curve: &[Measured], timers: &[SweepStep]) -> Vec<Measured> {
     let waits = |point: &&Measured| {
         let is_in = |step: &SweepStep| (step.from_bytes..=step.to_bytes).contains(&point.bytes);
@@ -86,7 +86,7 @@ impl ShortestRoundTrip {
     /// Of a ping-pong; streaming has no round trips.
     fn of(curve: &[Measured]) -> Option<Self> {
         let seen = curve.iter().filter_map(|p| Some(p.round_trip?.min_ns));
-        let reported = curve.iter().filter_map(|p| p.least_rtt_ns);
+        let reported = curve.iter().filter_map(|p| p.min_rtt_ns);
         curve.iter().find(|p| p.round_trip.is_some())?;
         Some(Self {
             min_ns: seen.chain(reported).min()? as f64,
@@ -165,10 +165,10 @@ fn round_trip(point: &Measured) -> Option<RoundTripOfSize> {
 /// Sizes at which a message takes longer than the size before it and the sizes' ratio explain, and
 /// stays so.
 pub(super) fn steps(curve: &[Measured], workload: &Workload) -> Vec<SweepStep> {
-    let least = MIN_STEP.max(STEP_OVER_NOISE * noise(curve));
+    let min = MIN_STEP.max(STEP_OVER_NOISE * noise(curve));
     let is_step = |at: &usize| {
         let jump = excess(&curve[*at], &curve[at + 1]);
-        jump > least && stays(curve, *at, jump)
+        jump > min && stays(curve, *at, jump)
     };
     (0..curve.len().saturating_sub(1))
         .filter(is_step)

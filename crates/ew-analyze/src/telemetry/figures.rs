@@ -116,8 +116,8 @@ impl Host<'_> {
             link_bits_per_sec: self.link_bits_per_sec,
             sent_bits_per_sec: median(&sent),
             received_bits_per_sec: median(&received),
-            most_sent_bits_per_sec: sent.into_iter().max_by(f64::total_cmp),
-            most_received_bits_per_sec: received.into_iter().max_by(f64::total_cmp),
+            max_sent_bits_per_sec: sent.into_iter().max_by(f64::total_cmp),
+            max_received_bits_per_sec: received.into_iter().max_by(f64::total_cmp),
             retransmits: (!retransmits.is_empty()).then(|| retransmits.iter().sum()),
             throttled_share: Quota::of(telemetry, self.host, index, view).held_back_share(),
             ..HostStageAnalysis::default()

@@ -38,7 +38,7 @@ const DEVIATIONS: f64 = 2.0;
 struct Carried {
     /// Of connections whose path is known.
     known: f64,
-    /// The most that the others may add.
+    /// The max that the others may add.
     possible: f64,
 }
 
@@ -50,7 +50,7 @@ struct Untraced {
 }
 
 impl Untraced {
-    /// The most of it that may be on one of so many paths.
+    /// The max of it that may be on one of so many paths.
     fn on_one_of(self, paths: usize) -> f64 {
         let paths = paths.max(1) as f64;
         let each = self.rate / self.connections.max(1.0);

@@ -305,7 +305,7 @@ fn what_must_converge_is_selected_once_and_repeated() {
     let plan = plan(&scenario, &inventory, 3).unwrap();
     let stage = &plan.stages[0];
     assert_eq!(stage.rounds.len(), 10);
-    assert_eq!((stage.rounds_per_sample(), stage.least_rounds()), (1, 6));
+    assert_eq!((stage.rounds_per_sample(), stage.min_rounds()), (1, 6));
     let relations = |round: &Round| {
         let flows = round.flows.iter();
         flows.map(|f| (f.src, f.dst)).collect::<Vec<_>>()

@@ -45,11 +45,11 @@ pub fn comparison_sentence(comparison: &Comparison) -> String {
     let is_replicated = all().any(MetricComparison::is_replicated);
     let word = if is_replicated { "Worse" } else { "Different" };
     match (is_worse, list.is_empty(), comparison.threshold) {
-        (true, _, Some(most)) => format!("{word} by more than {}: {list}", percent(most)),
+        (true, _, Some(max)) => format!("{word} by more than {}: {list}", percent(max)),
         (_, true, _) if !is_tested => "Too little was measured to show a difference".into(),
         (_, true, _) if is_replicated => "No significant difference".into(),
         (_, true, _) => "No difference beyond chance and the run-to-run spread".into(),
-        (_, false, Some(most)) => format!("Nothing worse by more than {}: {list}", percent(most)),
+        (_, false, Some(max)) => format!("Nothing worse by more than {}: {list}", percent(max)),
         (_, false, None) => list,
     }
 }

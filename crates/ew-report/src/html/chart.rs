@@ -50,15 +50,15 @@ pub(super) fn timeline(stage: &StageAnalysis) -> Option<String> {
 
 /// Aggregate rate over the number of senders of a rack pair. `None` without a ramp.
 pub(super) fn ramp(analysis: &Analysis, pair: &RackPairAnalysis) -> Option<String> {
-    let most = pair.ramp.iter().map(|p| p.0).max()?;
+    let max = pair.ramp.iter().map(|p| p.0).max()?;
     let per_host = pair.inside_bits_per_sec.map(|e| e.value);
     let measured = pair.ramp.iter().map(|p| p.1).fold(0.0, f64::max);
-    let top = per_host.map_or(measured, |rate| measured.max(rate * f64::from(most)));
-    let axes = Axes::new(0.0, f64::from(most), top);
+    let top = per_host.map_or(measured, |rate| measured.max(rate * f64::from(max)));
+    let axes = Axes::new(0.0, f64::from(max), top);
     let mut svg = open(&ramp_summary(analysis, pair));
     axes.draw(&mut svg, "senders");
     if let Some(rate) = per_host {
-        let end = (axes.x(f64::from(most)), axes.y(rate * f64::from(most)));
+        let end = (axes.x(f64::from(max)), axes.y(rate * f64::from(max)));
         line(&mut svg, "ideal", (axes.x(0.0), axes.y(0.0)), end);
     }
     if let Some(uplink) = pair.uplink_bits_per_sec {

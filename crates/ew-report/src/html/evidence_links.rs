@@ -27,7 +27,7 @@ pub(super) struct EvidenceLink {
     host: Option<u32>,
     /// The stage to point out in the panel.
     stage: Option<usize>,
-    /// The cell that shows it: sender and receiver.
+    /// The cell of the map that shows it: sender and receiver.
     pair: Option<(u32, u32)>,
 }
 

@@ -58,7 +58,7 @@ struct Gauge {
     arrow: char,
     text: String,
     class: &'static str,
-    /// Load: the most that was carried in a round.
+    /// Load: the max that was carried in a round.
     carried: f64,
     /// `None` where the uplinks were not seen to limit.
     capacity: Option<f64>,

@@ -69,14 +69,14 @@ struct Scale {
 impl Scale {
     fn new(curves: &[&Vec<SpectrumPoint>]) -> Option<Self> {
         let points = || curves.iter().flat_map(|curve| curve.iter());
-        let least = points().map(|p| p.time_ns.max(1)).min()? as f64;
+        let min = points().map(|p| p.time_ns.max(1)).min()? as f64;
         let max = points().map(|p| p.time_ns.max(1)).max()? as f64;
         let rarest = points().map(|p| p.share_above).fold(1.0, f64::min);
         (rarest > 0.0 && rarest < 0.1).then(|| Self {
             decades: -rarest.log10(),
-            low: (least * 0.9).log10(),
+            low: (min * 0.9).log10(),
             // At least a factor of two, so that a steady time is not drawn as a mountain.
-            high: (max * 1.1).max(least * 2.0).log10(),
+            high: (max * 1.1).max(min * 2.0).log10(),
         })
     }
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 const MAX_ROUNDS: usize = 200;
 /// Warnings that are listed, the newest.
 const MAX_WARNINGS: usize = 50;
-/// Points of a line. Above it neighbours are joined, and the next points stand for twice the time.
+/// Points of a line. Above it neighbours are joined, and each further point covers twice the time.
 const MAX_POINTS: usize = 600;
 /// Clock ticks of `/proc/stat` per second: USER_HZ, a constant of the kernel's interface (proc(5)).
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -436,10 +436,10 @@ fn softirq_ticks(sample: &HostSample) -> u64 {
     sample.cpus.iter().filter_map(|cpu| cpu.softirq_ticks).sum()
 }
 
-/// Adds at the end, and drops the oldest above `most`.
-fn bounded<T>(list: &mut VecDeque<T>, most: usize, item: T) {
+/// Adds at the end, and drops the oldest above `max`.
+fn bounded<T>(list: &mut VecDeque<T>, max: usize, item: T) {
     list.push_back(item);
-    if list.len() > most {
+    if list.len() > max {
         list.pop_front();
     }
 }

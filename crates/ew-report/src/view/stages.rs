@@ -47,7 +47,7 @@ pub(super) fn cautions(analysis: &Analysis) -> Vec<String> {
     notes
 }
 
-/// What the figures do not say by themselves.
+/// What the figures do not show by themselves.
 fn notes(analysis: &Analysis) -> Vec<String> {
     let mut notes = cautions(analysis);
     for stage in stages_outside_sweeps(analysis) {
@@ -64,7 +64,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
             notes.push(format!(
                 "{}: stock iperf3 would have refused {} because the selected server port was taken.",
                 one_line(&stage.name),
-                plural(collisions as usize, "draw")
+                plural(collisions as usize, "choice")
             ));
         }
     }

@@ -1,4 +1,5 @@
-//! Synthetic analyses of workloads other than plain bulk TCP, and what every view must say of them.
+//! Synthetic analyses of workloads other than plain bulk TCP, and what every view must show of
+//! them.
 
 use crate::common;
 use ew_model::Analysis;
@@ -19,7 +20,7 @@ fn time_above(share_above: f64, stretch: f64) -> u64 {
 
 fn figures(count: u64, stretch: f64) -> LatencyFigures {
     let at = |share_above: f64| time_above(share_above, stretch);
-    let known = |least: u64, share_above| (count >= least).then(|| at(share_above));
+    let known = |min: u64, share_above| (count >= min).then(|| at(share_above));
     LatencyFigures {
         count,
         min_ns: at(1.0) - 3_000,

@@ -14,7 +14,7 @@ use ew_model::workload::WorkloadKind;
 
 /// IPv4 and TCP with timestamps, which every segment carries besides its payload.
 const HEADER_BYTES: u32 = 52;
-/// Of a path's rate, moved by a tunnel of the node, says that the path goes through it. Readings
+/// Of a path's rate, moved by a tunnel of the node, shows that the path goes through it. Readings
 /// cover pauses, too.
 const THROUGH_TUNNEL: f64 = 0.25;
 /// Part of the difference from which on it is called all of it.

@@ -32,8 +32,9 @@ pub struct BadPathByShare {
     pub stage: String,
     /// As many equal paths as the share of bad connections leaves open (95%), the fewest ...
     pub fewest_paths: usize,
-    /// ... and the most.
-    pub most_paths: usize,
+    /// ... and the max.
+    #[serde(rename = "most_paths")]
+    pub max_paths: usize,
     /// It is narrow; otherwise it loses packets.
     pub is_narrow: bool,
     /// Rate over pace, median of the bad connections, 0 to 1.

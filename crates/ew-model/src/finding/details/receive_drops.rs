@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct ReceiveDrops {
     /// Which.
     pub host: HostId,
-    /// Where most are dropped.
+    /// Where the max is dropped.
     #[serde(rename = "place")]
     pub location: DropLocation,
     /// Packets dropped there during the capacity tests.

@@ -59,7 +59,7 @@ impl Entry for BadPathByShare {
                 percent(self.retransmitted_share)
             ),
         };
-        let (fewest, most) = (self.fewest_paths, self.most_paths);
+        let (fewest, most) = (self.fewest_paths, self.max_paths);
         let paths = match fewest == most {
             true => format!("{fewest}"),
             false => format!("{fewest} to {most}"),

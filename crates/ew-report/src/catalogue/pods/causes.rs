@@ -112,7 +112,7 @@ fn packets(found: &SmallerPackets, carrier: &str) -> Evidence {
 }
 
 fn throttled(pods: &[ThrottledPod], names: &Inventory) -> String {
-    let Some(most) = pods.first() else {
+    let Some(worst) = pods.first() else {
         return "CPU limit".to_owned();
     };
     let others = match pods.len() {
@@ -121,9 +121,9 @@ fn throttled(pods: &[ThrottledPod], names: &Inventory) -> String {
     };
     format!(
         "CPU limit{} throttled pod {}{others} {} of the time",
-        limit(most),
-        names.name(most.host),
-        percent(most.throttled_share)
+        limit(worst),
+        names.name(worst.host),
+        percent(worst.throttled_share)
     )
 }
 

@@ -38,8 +38,8 @@ impl Shape {
 
 /// Sizes that depend on how many hosts there are.
 struct Sizes {
-    least_tile: f64,
-    most_tile: f64,
+    min_tile: f64,
+    max_tile: f64,
     font: f64,
     uplink: f64,
     leaf: f64,
@@ -50,8 +50,8 @@ struct Sizes {
 }
 
 const NAMED: Sizes = Sizes {
-    least_tile: 150.0,
-    most_tile: 495.0,
+    min_tile: 150.0,
+    max_tile: 495.0,
     font: 12.0,
     uplink: 62.0,
     leaf: 26.0,
@@ -61,8 +61,8 @@ const NAMED: Sizes = Sizes {
     wire_gap: 6.0,
 };
 const DENSE: Sizes = Sizes {
-    least_tile: 106.0,
-    most_tile: 240.0,
+    min_tile: 106.0,
+    max_tile: 240.0,
     font: 10.0,
     uplink: 46.0,
     leaf: 18.0,
@@ -94,7 +94,7 @@ pub(super) fn draw(parts: &Parts, shape: &Shape) -> String {
     let sizes = if parts.is_dense { &DENSE } else { &NAMED };
     let count = parts.racks.len().max(1);
     // The line that joins the rows' bars.
-    let fits = ((shape.width + GAP) / (sizes.least_tile + GAP)).floor() as usize;
+    let fits = ((shape.width + GAP) / (sizes.min_tile + GAP)).floor() as usize;
     let columns = fits.clamp(1, count);
     let left = if count > columns && parts.spine.is_some() {
         10.0
@@ -105,7 +105,7 @@ pub(super) fn draw(parts: &Parts, shape: &Shape) -> String {
     let mut drawing = Drawing {
         parts,
         sizes,
-        tile: (free / columns as f64).min(sizes.most_tile),
+        tile: (free / columns as f64).min(sizes.max_tile),
         svg: String::new(),
         centres: BTreeMap::new(),
     };
@@ -478,14 +478,14 @@ fn class_of(state: HostClass) -> &'static str {
 
 /// The end is kept: names share their beginnings.
 fn fitted(text: &str, width: f64, font: f64) -> String {
-    let most = (width / (font * LETTER)).floor().max(1.0) as usize;
+    let max = (width / (font * LETTER)).floor().max(1.0) as usize;
     let count = text.chars().count();
-    if count <= most {
+    if count <= max {
         return text.to_owned();
     }
     let kept: String = text
         .chars()
-        .skip(count - most.saturating_sub(1).max(1))
+        .skip(count - max.saturating_sub(1).max(1))
         .collect();
     format!("\u{2026}{kept}")
 }

@@ -92,7 +92,7 @@ fn by_share(location: PathLocation) -> BadPathByShare {
         locations: vec![location],
         stage: "paths".into(),
         fewest_paths: 3,
-        most_paths: 4,
+        max_paths: 4,
         is_narrow: true,
         pace_share: 0.52,
         retransmitted_share: 0.013,
