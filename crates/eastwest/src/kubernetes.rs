@@ -352,22 +352,22 @@ impl Cluster<'_> {
         let nodes: BTreeSet<&str> = inventory
             .hosts
             .iter()
-            .map(|host| pods::place(&host.name).node)
+            .map(|host| pods::parse_agent_name(&host.name).node)
             .collect();
         let requests = by_node(&self.args.request, &nodes)?;
         let limits = by_node(&self.args.limit, &nodes)?;
         let plan = |host: &Host| {
-            let place = pods::place(&host.name);
-            let is_baseline = compares && place.pod.is_none();
+            let agent = pods::parse_agent_name(&host.name);
+            let is_baseline = compares && agent.pod.is_none();
             let of = |amounts: &Amounts| match is_baseline {
                 true => Vec::new(),
-                false => amounts.get(place.node).cloned().unwrap_or_default(),
+                false => amounts.get(agent.node).cloned().unwrap_or_default(),
             };
             PodPlan {
                 agent: host.name.clone(),
-                node: place.node.to_owned(),
+                node: agent.node.to_owned(),
                 host_network: is_baseline || (!compares && self.args.host_network),
-                served: compares && place.pod == Some(pods::FIRST_POD),
+                served: compares && agent.pod == Some(pods::FIRST_POD),
                 requests: of(&requests),
                 limits: of(&limits),
             }
@@ -382,7 +382,7 @@ impl Cluster<'_> {
     ) -> BTreeMap<String, BTreeMap<String, String>> {
         let is_used = |node: &&NodeFacts| {
             let mut hosts = inventory.hosts.iter();
-            hosts.any(|host| pods::place(&host.name).node == node.name)
+            hosts.any(|host| pods::parse_agent_name(&host.name).node == node.name)
         };
         let used = self.nodes.iter().filter(is_used);
         used.map(|node| (node.name.clone(), node.labels.clone()))
@@ -667,7 +667,7 @@ pub(crate) fn services(scenario: &Scenario) -> Vec<ServicePlan> {
             |test: &&Test| matches!(test.pattern, Pattern::Pods { path: other } if other == path);
         let tests = scenario.tests.iter().filter(is_of);
         let tests = tests.filter(|test| path.translates() && kinds.contains(&test.workload.kind));
-        let streams = tests.map(|test| test.workload.streams.min(pods::MOST_SERVICE_STREAMS));
+        let streams = tests.map(|test| test.workload.streams.min(pods::MAX_SERVICE_STREAMS));
         2 * streams.max().unwrap_or(0) as u16
     };
     let paths = paths(scenario).into_iter();

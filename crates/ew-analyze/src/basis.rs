@@ -153,8 +153,8 @@ fn typical_goodput(observations: &Observations<'_>) -> Option<f64> {
     let mut inside: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
     let mut anywhere: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
     for round in observations.judged().flat_map(|stage| &stage.rounds) {
-        for ((row, rate), solo) in round.rates().zip(&round.solo) {
-            if !solo {
+        for ((row, rate), isolated) in round.rates().zip(&round.isolated) {
+            if !isolated {
                 continue;
             }
             for host in [row.src, row.dst] {
@@ -165,8 +165,8 @@ fn typical_goodput(observations: &Observations<'_>) -> Option<f64> {
             }
         }
     }
-    let lone = if inside.is_empty() { anywhere } else { inside };
-    let best: Vec<f64> = lone
+    let isolated = if inside.is_empty() { anywhere } else { inside };
+    let best: Vec<f64> = isolated
         .values()
         .filter_map(|rates| quantile(rates, 0.75))
         .collect();

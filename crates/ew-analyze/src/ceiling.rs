@@ -27,11 +27,11 @@ fn ceiling(
     let (mut allowed, mut reached) = (Vec::new(), Vec::new());
     for round in stage.fullest_rounds() {
         let shares = max_min(&round.flows, inventory, &capacities);
-        let most: f64 = shares.iter().map(|share| share.bits_per_sec).sum();
+        let max: f64 = shares.iter().map(|share| share.bits_per_sec).sum();
         let measured: f64 = round.rates().map(|(_, rate)| rate).sum();
-        if most > 0.0 {
-            allowed.push(most);
-            reached.push(measured / most);
+        if max > 0.0 {
+            allowed.push(max);
+            reached.push(measured / max);
         }
     }
     Some(StageCeiling {

@@ -55,10 +55,10 @@ fn of_stage(index: usize, stage: &StageView<'_>, expected: &Expected) -> Vec<Cel
     }
     for (at, round) in stage.rounds.iter().enumerate() {
         let shares = expected.of_round(index, at);
-        for (place, (row, rate)) in round.rates().enumerate() {
+        for (slot, (row, rate)) in round.rates().enumerate() {
             let cell = pairs.entry((row.src, row.dst)).or_default();
             cell.rates.push(rate);
-            let share = shares.and_then(|shares| shares.get(place));
+            let share = shares.and_then(|shares| shares.get(slot));
             cell.expected.extend(share.map(|share| share.bits_per_sec));
             if let Some(count) = row.retransmits() {
                 *cell.retransmits.get_or_insert(0) += count;

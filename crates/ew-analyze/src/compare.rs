@@ -55,7 +55,7 @@ pub enum CompareError {
     },
     /// A run has no figure in any common stage.
     #[error(
-        "nothing to compare: {run} has no figure in {stages}; `eastwest report {run}` says why, then run it again"
+        "nothing to compare: {run} has no figure in {stages}; `eastwest report {run}` shows why, then run it again"
     )]
     NothingMeasured {
         /// Its id.
@@ -258,8 +258,8 @@ pub struct Figure {
     pub value: f64,
 }
 
-/// What may be compared of a kind of traffic, the most informative first; what a run does not hold
-/// is skipped.
+/// What may be compared of a kind of traffic, the most informative first; what a run does not
+/// contain is skipped.
 fn metrics_of(kind: WorkloadKind) -> &'static [Metric] {
     match kind.is_bulk() {
         true => &[Metric::Throughput, Metric::Delivered, Metric::Jitter],
@@ -273,7 +273,7 @@ fn metrics_of(kind: WorkloadKind) -> &'static [Metric] {
     }
 }
 
-/// Adjusts all p-values for their number, and says what each difference amounts to.
+/// Adjusts all p-values for their number, and classifies each difference.
 fn judge(stages: &mut [StageComparison], options: &CompareOptions) {
     let p_values: Vec<Option<f64>> = metrics(stages).map(|m| m.p_value).collect();
     let q_values = crate::significance::adjusted_where_known(&p_values);
@@ -281,17 +281,17 @@ fn judge(stages: &mut [StageComparison], options: &CompareOptions) {
     for (metric, q_value) in all.zip(q_values) {
         metric.q_value = q_value;
         metric.change = change(metric);
-        if let Some(most) = options.threshold {
-            hold_against(most, metric, options.each_host);
+        if let Some(max) = options.threshold {
+            apply_threshold(max, metric, options.each_host);
         }
     }
 }
 
-/// Marks what differs, and is worse by more than `most`: the metric, and the hosts where these are
+/// Marks what differs, and is worse by more than `max`: the metric, and the hosts where these are
 /// asked for.
-fn hold_against(most: f64, metric: &mut MetricComparison, each_host: bool) {
+fn apply_threshold(max: f64, metric: &mut MetricComparison, each_host: bool) {
     let kind = metric.metric;
-    let is_too_much = |ratio: f64| kind.worsening(ratio) > most;
+    let is_too_much = |ratio: f64| kind.worsening(ratio) > max;
     let differs = matches!(metric.change, Change::Worse | Change::Different);
     metric.beyond_threshold = differs && metric.ratio.is_some_and(|r| is_too_much(r.value));
     let hosts = metric.hosts.iter_mut().filter(|_| each_host);
@@ -304,8 +304,8 @@ fn hold_against(most: f64, metric: &mut MetricComparison, each_host: bool) {
     }
 }
 
-/// A difference counts when the test says so and no interval of the ratio holds 1. Without runs
-/// enough it is one of the runs, not of the networks.
+/// A difference counts when the test is significant and no interval of the ratio contains 1.
+/// Without runs enough it is one of the runs, not of the networks.
 fn change(metric: &MetricComparison) -> Change {
     let (Some(q), Some(ratio)) = (metric.q_value, metric.ratio) else {
         return Change::Unknown;

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 /// The figure that 99% do better than.
 const WORST: f64 = 0.01;
 /// As few transactions as leave the true percentile below the max time in 95% of all runs.
-const LEAST_FOR_P99: u64 = 299;
+const MIN_FOR_P99: u64 = 299;
 
 /// What a repetition's victims show: times in ns, or rates in bits per second.
 #[derive(Clone, Copy)]
@@ -155,7 +155,7 @@ fn round_trips(rows: &[&FlowRecord]) -> Option<Sample> {
     let summary = all.summary()?;
     Some(Sample {
         mean: summary.mean_ns as f64,
-        p99: (summary.count >= LEAST_FOR_P99).then_some(summary.p99_ns as f64),
+        p99: (summary.count >= MIN_FOR_P99).then_some(summary.p99_ns as f64),
     })
 }
 

@@ -130,7 +130,7 @@ fn busiest_cpu(samples: &[HostSample]) -> Option<f64> {
                 .iter()
                 .find(|before| before.cpu == cpu.cpu);
             if let Some(share) = before.and_then(|before| busy_share(before, cpu)) {
-                busiest = Some(busiest.map_or(share, |most: f64| most.max(share)));
+                busiest = Some(busiest.map_or(share, |max: f64| max.max(share)));
             }
         }
     }

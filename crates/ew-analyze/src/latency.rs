@@ -12,7 +12,7 @@ const CONFIDENCE: f64 = 0.95;
 /// Points of a spectrum per factor of ten in the share above.
 const POINTS_PER_DECADE: u32 = 20;
 /// Decades of a spectrum: 10^-9 of the transactions, more than any run has.
-const MOST_DECADES: u32 = 9;
+const MAX_DECADES: u32 = 9;
 
 /// A stage's transactions over all streams, flows, hosts and rounds. `None` when there were none.
 pub(crate) fn latency(stage: &StageView<'_>) -> Option<LatencyAnalysis> {
@@ -93,7 +93,7 @@ fn is_told(count: u64, share: f64) -> bool {
 fn spectrum(histogram: &Histogram) -> Vec<SpectrumPoint> {
     let count = histogram.count() as f64;
     let mut points: Vec<SpectrumPoint> = Vec::new();
-    for step in 0..=POINTS_PER_DECADE * MOST_DECADES {
+    for step in 0..=POINTS_PER_DECADE * MAX_DECADES {
         let share_above = 10_f64.powf(-f64::from(step) / f64::from(POINTS_PER_DECADE));
         if share_above * count < 1.0 {
             break;
@@ -119,11 +119,8 @@ mod tests {
         assert_eq!(of(500).p99_ns, Some(1000));
         assert_eq!(of(500).p999_ns, None);
         assert_eq!(of(500).p9999_ns, None);
-        for (share, least) in [(0.9, 29), (0.99, 299), (0.999, 2995), (0.9999, 29_956)] {
-            assert!(
-                is_told(least, share) && !is_told(least - 1, share),
-                "{share}"
-            );
+        for (share, min) in [(0.9, 29), (0.99, 299), (0.999, 2995), (0.9999, 29_956)] {
+            assert!(is_told(min, share) && !is_told(min - 1, share), "{share}");
         }
         assert_eq!(figures(&Histogram::default()), None);
     }

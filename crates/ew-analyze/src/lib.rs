@@ -9,6 +9,7 @@ mod ceiling;
 mod cells;
 pub mod compare;
 mod congestion;
+pub mod convergence;
 mod cpu;
 mod datagrams;
 mod expected;
@@ -23,7 +24,6 @@ mod quality;
 pub mod racks;
 mod rules;
 mod settings;
-pub mod settling;
 pub mod significance;
 mod stages;
 pub mod stats;
@@ -62,9 +62,9 @@ pub fn analyze(run: &Run) -> Analysis {
     let pair_details = pairs::details(&observations, &telemetry, &cells);
     let sweeps = sweep::sweeps(&observations);
     let tomography = tomography::tomography(&observations, &network);
-    let lone_flows = rules::LoneFlows::new(&observations);
+    let isolated_flows = rules::IsolatedFlows::new(&observations);
     let case = rules::Case {
-        lone_flows: &lone_flows,
+        isolated_flows: &isolated_flows,
         tomography: &tomography,
         observations: &observations,
         reference: &reference,

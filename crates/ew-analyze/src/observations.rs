@@ -39,7 +39,7 @@ pub(crate) struct StageView<'a> {
     pub(crate) judged: bool,
 }
 
-/// One round's measured flows; `flows`, `records` and `solo` run in parallel.
+/// One round's measured flows; `flows`, `records` and `isolated` run in parallel.
 #[derive(Debug)]
 pub(crate) struct RoundView<'a> {
     pub(crate) index: RoundIndex,
@@ -48,7 +48,7 @@ pub(crate) struct RoundView<'a> {
     pub(crate) records: Vec<&'a FlowRecord>,
     /// Whether the flow shares neither its sender's nor its receiver's NIC direction with another
     /// one.
-    pub(crate) solo: Vec<bool>,
+    pub(crate) isolated: Vec<bool>,
     /// Whether every flow of the round was measured.
     pub(crate) whole: bool,
 }
@@ -138,8 +138,8 @@ impl<'a> StageView<'a> {
         for record in records {
             by_round.entry(record.round).or_default().push(record);
         }
-        let least = stage.least_rounds() as u32;
-        let is_due = |index: u32| index < least || by_round.contains_key(&RoundIndex(index));
+        let min = stage.min_rounds() as u32;
+        let is_due = |index: u32| index < min || by_round.contains_key(&RoundIndex(index));
         let rounds = (0..).zip(&stage.rounds);
         let due: Vec<&Round> = rounds
             .filter(|(index, _)| is_due(*index))
@@ -217,9 +217,9 @@ impl<'a> StageView<'a> {
     /// The rounds with figures: of a ramp those of its last step.
     pub(crate) fn last_step(&self) -> Vec<&RoundView<'a>> {
         let steps = self.rounds.iter().map(|round| round.senders_per_rack);
-        let most = steps.max().flatten();
+        let max = steps.max().flatten();
         let is_last =
-            |round: &&RoundView<'a>| round.senders_per_rack == most && !round.records.is_empty();
+            |round: &&RoundView<'a>| round.senders_per_rack == max && !round.records.is_empty();
         self.rounds.iter().filter(is_last).collect()
     }
 
@@ -256,7 +256,7 @@ impl<'a> RoundView<'a> {
                 .iter()
                 .map(|row| planned_flow(&by_id, row))
                 .collect(),
-            solo: records
+            isolated: records
                 .iter()
                 .map(|row| sending.get(&row.src) == Some(&1) && receiving.get(&row.dst) == Some(&1))
                 .collect(),

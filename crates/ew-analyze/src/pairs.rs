@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Measurements that an analysis keeps one by one; a run of a thousand hosts has millions.
-const MOST_SAMPLES: usize = 60_000;
+const MAX_SAMPLES: usize = 60_000;
 /// Different paths kept.
-const MOST_PATHS: usize = 20_000;
+const MAX_PATHS: usize = 20_000;
 
 type Pair = (HostId, HostId);
 
@@ -69,10 +69,10 @@ fn kept(counts: &BTreeMap<Pair, usize>, cells: &[Cell]) -> BTreeSet<Pair> {
     let mut pairs: Vec<(&Pair, &usize)> = counts.iter().collect();
     let share = |pair: &Pair| shares.get(pair).copied().unwrap_or(f64::INFINITY);
     pairs.sort_by(|a, b| share(a.0).total_cmp(&share(b.0)));
-    let mut room = MOST_SAMPLES;
+    let mut free = MAX_SAMPLES;
     let fits = |(_, count): &(&Pair, &usize)| {
-        let fits = **count <= room;
-        room = room.saturating_sub(**count);
+        let fits = **count <= free;
+        free = free.saturating_sub(**count);
         fits
     };
     pairs
@@ -141,7 +141,7 @@ pub(crate) fn paths(observations: &Observations<'_>) -> Vec<PairPath> {
             *paths.entry(key).or_default() += 1;
         }
     }
-    let paths = paths.into_iter().take(MOST_PATHS);
+    let paths = paths.into_iter().take(MAX_PATHS);
     paths
         .map(|(((src, dst), hops), connections)| PairPath {
             src,
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn of_too_many_measurements_those_of_the_slowest_pairs_stay() {
         let pairs: Vec<Pair> = (1..=100).map(|dst| pair(0, dst)).collect();
-        let counts = pairs.iter().map(|p| (*p, MOST_SAMPLES / 10)).collect();
+        let counts = pairs.iter().map(|p| (*p, MAX_SAMPLES / 10)).collect();
         let cells = pairs.iter().zip(1..).map(|(p, n)| {
             let share = if n == 77 {
                 0.4

@@ -19,16 +19,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A cluster of more hosts than this has somebody who knows its racks.
 pub const MAX_HOSTS: usize = 512;
 /// Below this, the pairs contradict each other.
-const LEAST_AGREEMENT: f64 = 0.8;
+const MIN_AGREEMENT: f64 = 0.8;
 /// The same of round trips, which hosts and their virtual switches lengthen as racks do.
-const LEAST_AGREEMENT_OF_TRIPS: f64 = 0.95;
+const MIN_AGREEMENT_OF_TRIPS: f64 = 0.95;
 /// Of the variance of round trips, what the division into near and far must explain: of a normal
 /// distribution it explains 64% (2/pi), of a uniform one 75%, where there are no two kinds.
-const LEAST_EXPLAINED_OF_TRIPS: f64 = 0.85;
+const MIN_EXPLAINED_OF_TRIPS: f64 = 0.85;
 /// With fewer hosts, pairs agree by chance.
-const LEAST_HOSTS_FOR_TRIPS: usize = 6;
+const MIN_HOSTS_FOR_TRIPS: usize = 6;
 /// Moves of single hosts converge long before this.
-const MOST_PASSES: usize = 20;
+const MAX_PASSES: usize = 20;
 
 /// Hosts that seem to share a rack.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,22 +85,22 @@ pub fn guess(run: &Run) -> Option<RackGuess> {
 
 fn grouped(evidence: Evidence, nearness: &BTreeMap<Pair, f64>, hosts: usize) -> Option<RackGuess> {
     let (scores, explained) = scores(nearness)?;
-    let least_agreement = match evidence {
-        Evidence::Routers | Evidence::Rates => LEAST_AGREEMENT,
+    let min_agreement = match evidence {
+        Evidence::Routers | Evidence::Rates => MIN_AGREEMENT,
         Evidence::RoundTrips => {
-            let is_clear = explained >= LEAST_EXPLAINED_OF_TRIPS && hosts >= LEAST_HOSTS_FOR_TRIPS;
-            is_clear.then_some(LEAST_AGREEMENT_OF_TRIPS)?
+            let is_clear = explained >= MIN_EXPLAINED_OF_TRIPS && hosts >= MIN_HOSTS_FOR_TRIPS;
+            is_clear.then_some(MIN_AGREEMENT_OF_TRIPS)?
         }
     };
     let table = Table::new(hosts, &scores);
     let mut groups = join(&table);
-    settle(&table, &mut groups);
+    refine(&table, &mut groups);
     let racks = racks(&groups, hosts);
     let group_of = |host: HostId| groups[host.index()];
     let agree = |((a, b), score): (&Pair, &f64)| (group_of(*a) == group_of(*b)) == (*score > 0.0);
     let agreeing = scores.iter().filter(|pair| agree(*pair)).count();
     let agreement = agreeing as f64 / scores.len() as f64;
-    (racks.len() > 1 && agreement >= least_agreement).then_some(RackGuess {
+    (racks.len() > 1 && agreement >= min_agreement).then_some(RackGuess {
         racks,
         agreement,
         evidence,
@@ -147,7 +147,7 @@ fn divided(sorted: &[f64]) -> Option<Division> {
         let (few, many) = (count as f64, (sorted.len() - count) as f64);
         let means = (below / few, (total - below) / many);
         let between = few * many * (means.1 - means.0).powi(2);
-        if best.is_none_or(|(most, _)| between > most) {
+        if best.is_none_or(|(max, _)| between > max) {
             best = Some((between, means));
         }
     }
@@ -226,8 +226,8 @@ fn join(table: &Table) -> Vec<usize> {
 }
 
 /// Moves single hosts to the group that speaks most for them.
-fn settle(table: &Table, groups: &mut [usize]) {
-    for _ in 0..MOST_PASSES {
+fn refine(table: &Table, groups: &mut [usize]) {
+    for _ in 0..MAX_PASSES {
         let mut moved = false;
         for host in 0..table.hosts {
             let of_groups = table.of_groups(host, groups);
@@ -286,7 +286,7 @@ mod tests {
         scores.insert(ids(2, 3), 1.0);
         let table = Table::new(6, &scores);
         let mut groups = join(&table);
-        settle(&table, &mut groups);
+        refine(&table, &mut groups);
         let found = racks(&groups, 6);
         let sizes: Vec<usize> = found.iter().map(Vec::len).collect();
         assert_eq!(sizes, [3, 3], "{found:?}");

@@ -1,18 +1,18 @@
 //! Whether two samples differ, by how much, and how sure that is: rank tests and what belongs to
 //! them. No distribution is assumed; where samples are small the tests are exact, ties included.
 
-use crate::stats::{LEAST_FOR_INTERVAL, sorted};
+use crate::stats::{MIN_FOR_INTERVAL, sorted};
 use ew_model::analysis::Estimate;
 
 /// Up to this many values a test enumerates all arrangements; above it the normal approximation is
 /// as good.
-const MOST_EXACT: usize = 50;
+const MAX_EXACT: usize = 50;
 /// 97.5% point of the normal distribution.
 const Z: f64 = 1.959_964;
 /// Resamplings of a bootstrap.
 const RESAMPLES: usize = 2000;
 /// Fewer hosts cannot be resampled to any use.
-const LEAST_HOSTS: usize = 4;
+const MIN_HOSTS: usize = 4;
 
 /// Two-sided p-value of Wilcoxon's signed-rank test: that differences have their middle at 0. Zeros
 /// are skipped (Wilcoxon 1945); equal sizes get their mean rank, and the distribution is that of
@@ -30,7 +30,7 @@ pub fn signed_rank(differences: &[f64]) -> Option<f64> {
         .filter(|(_, difference)| **difference > 0.0)
         .map(|(rank, _)| *rank)
         .sum();
-    if nonzero.len() > MOST_EXACT {
+    if nonzero.len() > MAX_EXACT {
         let mean: f64 = ranks.iter().map(|r| *r as f64).sum::<f64>() / 2.0;
         let variance = ranks.iter().map(|r| (*r as f64).powi(2)).sum::<f64>() / 4.0;
         // Doubled ranks: a step of 1 is 2 here, so the continuity correction of one half is 1.
@@ -50,11 +50,11 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
     let ranks = doubled_ranks(&all);
     let sum: usize = ranks[..a.len()].iter().sum();
     let n = all.len();
-    if n > MOST_EXACT {
+    if n > MAX_EXACT {
         let total: f64 = ranks.iter().map(|r| *r as f64).sum();
         let mean_rank = total / n as f64;
         let spread: f64 = ranks.iter().map(|r| (*r as f64 - mean_rank).powi(2)).sum();
-        // Variance of a sum of draws without replacement.
+        // Variance of a sum of values selected without replacement.
         let (m, k) = (a.len() as f64, b.len() as f64);
         let variance = spread * m * k / (n as f64 * (n as f64 - 1.0));
         return Some(two_sided_normal(sum as f64 - m * mean_rank, variance, 1.0));
@@ -84,7 +84,7 @@ pub fn paired_shift(differences: &[f64]) -> Option<Estimate> {
             count_walsh_at_most(&values, limit)
         })
     };
-    let low_rank = (n >= LEAST_FOR_INTERVAL).then(|| signed_rank_low(n));
+    let low_rank = (n >= MIN_FOR_INTERVAL).then(|| signed_rank_low(n));
     estimate(n, pairs, low_rank, walsh)
 }
 
@@ -114,11 +114,11 @@ pub fn adjusted(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*b].total_cmp(&p_values[*a]));
     let mut adjusted = vec![1.0; p_values.len()];
-    let mut least: f64 = 1.0;
+    let mut min: f64 = 1.0;
     for (at, index) in order.iter().enumerate() {
         let rank = p_values.len() - at;
-        least = least.min(p_values[*index] * p_values.len() as f64 / rank as f64);
-        adjusted[*index] = least;
+        min = min.min(p_values[*index] * p_values.len() as f64 / rank as f64);
+        adjusted[*index] = min;
     }
     adjusted
 }
@@ -144,7 +144,7 @@ pub fn interval_over_hosts(
     hosts: usize,
     seed: u64,
 ) -> Option<(f64, f64)> {
-    if hosts < LEAST_HOSTS || flows.is_empty() {
+    if hosts < MIN_HOSTS || flows.is_empty() {
         return None;
     }
     let mut flows = flows.to_vec();
@@ -236,13 +236,13 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
 
 /// By Lentz's method (Numerical Recipes, section 6.4).
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
-    const MOST_TERMS: u32 = 300;
-    const LEAST: f64 = 1e-30;
-    let away_from_zero = |value: f64| if value.abs() < LEAST { LEAST } else { value };
+    const MAX_TERMS: u32 = 300;
+    const MIN: f64 = 1e-30;
+    let away_from_zero = |value: f64| if value.abs() < MIN { MIN } else { value };
     let mut c = 1.0;
     let mut d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
     let mut fraction = d;
-    for m in (1..=MOST_TERMS).map(f64::from) {
+    for m in (1..=MAX_TERMS).map(f64::from) {
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
         let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
         let mut step = 1.0;
@@ -364,7 +364,7 @@ fn error_complement(x: f64) -> f64 {
 /// The rank of the Walsh average that is the interval's low end: as many of them lie outside as the
 /// test allows.
 fn signed_rank_low(n: usize) -> usize {
-    if n > MOST_EXACT {
+    if n > MAX_EXACT {
         let n = n as f64;
         let mean = n * (n + 1.0) / 4.0;
         let deviation = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
@@ -375,16 +375,16 @@ fn signed_rank_low(n: usize) -> usize {
 }
 
 fn rank_sum_low(a: usize, b: usize) -> usize {
-    if a + b > MOST_EXACT {
+    if a + b > MAX_EXACT {
         let (m, k) = (a as f64, b as f64);
         let deviation = (m * k * (m + k + 1.0) / 12.0).sqrt();
         return (m * k / 2.0 - Z * deviation).floor().max(1.0) as usize;
     }
     let ranks: Vec<usize> = (1..=a + b).collect();
     // The lowest sum is that of the lowest ranks; the statistic counts from there.
-    let least = a * (a + 1) / 2;
+    let min = a * (a + 1) / 2;
     let counts = rank_sum_counts(&ranks, a);
-    low_rank(&counts[least.min(counts.len() - 1)..])
+    low_rank(&counts[min.min(counts.len() - 1)..])
 }
 
 /// The lowest number whose lower tail reaches 2.5%, and at least 1.

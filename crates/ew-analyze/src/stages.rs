@@ -5,9 +5,9 @@ use crate::observations::{Observations, StageView};
 use crate::stats::{median, median_estimate, quantile};
 use crate::telemetry::Telemetry;
 use crate::timeline::timeline;
-use crate::{cpu, datagrams, latency, settings, settling};
+use crate::{convergence, cpu, datagrams, latency, settings};
 use ew_model::HostId;
-use ew_model::analysis::{Estimate, Label, PairAnalysis, StageAnalysis, UnsettledFigure};
+use ew_model::analysis::{Estimate, Label, PairAnalysis, StageAnalysis, UnconvergedFigure};
 use ew_model::record::{FlowRecord, Remark};
 use ew_model::scenario::{Pattern, Pick};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,19 +75,19 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
         },
         random_collisions: random_collisions(stage),
         auto: stage.stage.auto,
-        unsettled: unsettled(stage),
+        unconverged: unconverged(stage),
         sweep: stage.stage.sweep.clone(),
     }
 }
 
 /// Figures wider than was asked, the widest first.
-fn unsettled(stage: &StageView<'_>) -> Vec<UnsettledFigure> {
+fn unconverged(stage: &StageView<'_>) -> Vec<UnconvergedFigure> {
     let records: Vec<&FlowRecord> = stage.measured().collect();
-    let mut figures: Vec<UnsettledFigure> = settling::unsettled(stage.stage, &records)
+    let mut figures: Vec<UnconvergedFigure> = convergence::unconverged(stage.stage, &records)
         .into_iter()
-        .map(|unsettled| unsettled.figure)
+        .map(|unconverged| unconverged.figure)
         .collect();
-    let width = |figure: &UnsettledFigure| figure.width.unwrap_or(f64::INFINITY);
+    let width = |figure: &UnconvergedFigure| figure.width.unwrap_or(f64::INFINITY);
     figures.sort_by(|a, b| width(b).total_cmp(&width(a)));
     figures
 }
@@ -177,9 +177,9 @@ fn round_trips(stage: &StageView<'_>, pairs: &[PairAnalysis]) -> Option<(u64, u6
         .iter()
         .filter_map(|pair| Some(pair.times?.p50_ns as f64))
         .collect();
-    let least = medians.iter().copied().min_by(f64::total_cmp)?;
+    let min = medians.iter().copied().min_by(f64::total_cmp)?;
     let max = medians.iter().copied().max_by(f64::total_cmp)?;
-    Some((least as u64, median(&medians)? as u64, max as u64))
+    Some((min as u64, median(&medians)? as u64, max as u64))
 }
 
 /// Median, 99th percentile and max of |achieved - planned| start over the senders.

@@ -3,7 +3,7 @@
 use ew_model::analysis::Estimate;
 
 /// Fewest samples for which a 95% interval of a median exists (2 x 2^-6 < 5%).
-pub const LEAST_FOR_INTERVAL: usize = 6;
+pub const MIN_FOR_INTERVAL: usize = 6;
 
 /// Makes the median absolute deviation of a normal sample its standard deviation (1 / 0.6745).
 const MAD_TO_SIGMA: f64 = 0.6745;
@@ -46,10 +46,10 @@ pub fn mad(values: &[f64]) -> Option<f64> {
 }
 
 /// Modified z-score after Iglewicz and Hoaglin: 0.6745 (x - median) / MAD. The spread is never
-/// taken below `floor`, so that a run without any noise gives a finite score.
+/// taken below `min_mad`, so that a run without any noise gives a finite score.
 #[must_use]
-pub fn modified_z(value: f64, center: f64, mad: f64, floor: f64) -> f64 {
-    MAD_TO_SIGMA * (value - center) / mad.max(floor)
+pub fn modified_z(value: f64, center: f64, mad: f64, min_mad: f64) -> f64 {
+    MAD_TO_SIGMA * (value - center) / mad.max(min_mad)
 }
 
 /// Ranks (from 1) whose order statistics contain the median with at least 95%, from the binomial
@@ -57,7 +57,7 @@ pub fn modified_z(value: f64, center: f64, mad: f64, floor: f64) -> f64 {
 /// six values.
 #[must_use]
 pub fn median_interval_ranks(n: usize) -> Option<(usize, usize)> {
-    if n < LEAST_FOR_INTERVAL {
+    if n < MIN_FOR_INTERVAL {
         return None;
     }
     let low = if n > 1000 {

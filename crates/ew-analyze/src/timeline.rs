@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Finest bin: what the engine records.
 const FINEST_NS: u64 = 100_000_000;
 /// Points a stage's line may have, so that a report of a thousand rounds stays small.
-const MOST_POINTS: u64 = 600;
+const MAX_POINTS: u64 = 600;
 
 /// Sum of the receivers' bytes per bin. The time axis is round index x round period + offset in the
 /// window, so gaps between rounds show as gaps.
@@ -17,7 +17,7 @@ pub(crate) fn timeline(stage: &StageView<'_>) -> Vec<TimePoint> {
     if window_ns == 0 || stage.rounds.is_empty() {
         return Vec::new();
     }
-    let per_round = (MOST_POINTS / stage.rounds.len() as u64).clamp(1, MOST_POINTS);
+    let per_round = (MAX_POINTS / stage.rounds.len() as u64).clamp(1, MAX_POINTS);
     let bins = window_ns.div_ceil(FINEST_NS).min(per_round).max(1);
     let bin_ns = window_ns.div_ceil(bins);
     let mut points = Vec::new();

@@ -13,13 +13,13 @@ use ew_model::trend::{ChangePoint, Trend, TrendPoint};
 use std::collections::BTreeMap;
 
 /// A level is one of at least so many runs: one or two off are not a change.
-const LEAST_SEGMENT: usize = 3;
+const MIN_SEGMENT: usize = 3;
 /// Of all series of a history together, one in twenty histories without a change may show one.
 const SIGNIFICANCE: f64 = 0.05;
 /// So many random orders for each possible false alarm make the p-value exact enough.
 const ORDERS_PER_ALARM: f64 = 20.0;
 /// More random orders than this cost more than they are worth.
-const MOST_ORDERS: usize = 20_000;
+const MAX_ORDERS: usize = 20_000;
 /// The same series give the same changes.
 const SEED: u64 = 0x7e4d_0017;
 
@@ -48,7 +48,7 @@ pub fn trends(runs: &[RunFigures], wanted: impl Fn(&str, Metric) -> bool) -> Vec
         }
     }
     let long_enough =
-        |values: &&Vec<Option<f64>>| values.iter().flatten().count() >= 2 * LEAST_SEGMENT;
+        |values: &&Vec<Option<f64>>| values.iter().flatten().count() >= 2 * MIN_SEGMENT;
     let tested = series.values().filter(long_enough).count().max(1);
     let significance = SIGNIFICANCE / tested as f64;
     let trend = |((stage, metric), values): ((&str, Metric), Vec<Option<f64>>)| {
@@ -146,8 +146,8 @@ pub(crate) fn residual_squares(levels: &[f64]) -> (f64, u32) {
 
 fn cut(levels: &[f64], significance: f64) -> Option<Cut> {
     let (at, explained) = best_cut(levels)?;
-    let orders = ((ORDERS_PER_ALARM / significance) as usize).min(MOST_ORDERS);
-    let most = (significance * (orders + 1) as f64) as usize;
+    let orders = ((ORDERS_PER_ALARM / significance) as usize).min(MAX_ORDERS);
+    let max = (significance * (orders + 1) as f64) as usize;
     let mut dice = Dice(SEED);
     let mut shuffled = levels.to_vec();
     let mut as_much = 1;
@@ -158,7 +158,7 @@ fn cut(levels: &[f64], significance: f64) -> Option<Cut> {
         // Sums in another order differ in their last digits.
         let is_as_much = best_cut(&shuffled).is_some_and(|(_, by)| by >= explained * (1.0 - 1e-9));
         as_much += usize::from(is_as_much);
-        if as_much > most {
+        if as_much > max {
             return None;
         }
     }
@@ -170,20 +170,20 @@ fn cut(levels: &[f64], significance: f64) -> Option<Cut> {
 /// are than around one mean. `None` when the series is too short or does not vary.
 fn best_cut(levels: &[f64]) -> Option<(usize, f64)> {
     let n = levels.len();
-    if n < 2 * LEAST_SEGMENT {
+    if n < 2 * MIN_SEGMENT {
         return None;
     }
     let total: f64 = levels.iter().sum();
-    let mut before: f64 = levels[..LEAST_SEGMENT - 1].iter().sum();
+    let mut before: f64 = levels[..MIN_SEGMENT - 1].iter().sum();
     let mut best = None;
-    let mut most = f64::EPSILON * levels.iter().map(|level| level * level).sum::<f64>();
-    for at in LEAST_SEGMENT..=n - LEAST_SEGMENT {
+    let mut max = f64::EPSILON * levels.iter().map(|level| level * level).sum::<f64>();
+    for at in MIN_SEGMENT..=n - MIN_SEGMENT {
         before += levels[at - 1];
         let (left, right) = (at as f64, (n - at) as f64);
         let apart = before / left - (total - before) / right;
         let explained = apart * apart * left * right / n as f64;
-        if explained > most {
-            most = explained;
+        if explained > max {
+            max = explained;
             best = Some((at, explained));
         }
     }

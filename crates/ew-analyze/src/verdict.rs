@@ -56,7 +56,7 @@ fn rank(finding: &Finding) -> (bool, Severity, u8) {
     (is_quality, finding.severity, weight)
 }
 
-/// Missing hosts or flows go before findings: the answer is not whole, whatever the rest says.
+/// Missing hosts or flows go before findings: the answer is not whole, whatever the rest shows.
 fn status(case: &Case<'_>, findings: &[Finding]) -> VerdictStatus {
     let has = |cause: Cause| findings.iter().any(|finding| finding.cause == cause);
     if !case.observations.anything() {
@@ -105,11 +105,11 @@ fn uplinks(case: &Case<'_>) -> UplinkTest {
     let reached =
         |direction: &RackDirection| direction.carried_bits_per_sec / direction.hosts_bits_per_sec;
     let tested = directions().filter(|direction| direction.reach != Reach::NotLimiting);
-    let least = tested
+    let min = tested
         .map(reached)
         .filter(|share| share.is_finite())
         .min_by(f64::total_cmp);
-    UplinkTest::UpTo(least.unwrap_or(0.0))
+    UplinkTest::UpTo(min.unwrap_or(0.0))
 }
 
 /// Why nothing was measured.

@@ -58,12 +58,12 @@ fn truth_run(truth: &Truth) -> Run {
     let scenario = ew_plan::scenario::parse(YAML, "why", &[]).unwrap();
     let plan = ew_plan::plan(&scenario, &truth.inventory, 7).unwrap();
     let mut run = truth.run(scenario, plan, 7);
-    place_windows(&mut run);
+    set_windows(&mut run);
     run
 }
 
 /// Stages one after the other, every round at its planned time.
-fn place_windows(run: &mut Run) {
+fn set_windows(run: &mut Run) {
     for row in &mut run.flows {
         let stages = &run.plan.stages;
         let before: u64 = stages[..row.stage.0 as usize]

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 const SECOND: u64 = 1_000_000_000;
 
 /// A stage of hosts 0 and 1, both clients of or sending to the other in every round, and what each
-/// end says.
+/// end reports.
 struct Reported {
     name: &'static str,
     workload: Workload,

@@ -4,7 +4,7 @@
 //! A round is repeated whole: if a converged flow were skipped, the others would find the
 //! network emptier than before.
 
-use ew_analyze::settling;
+use ew_analyze::convergence;
 use ew_model::inventory::HostId;
 use ew_model::plan::{RoundIndex, Stage};
 use ew_model::record::FlowRecord;
@@ -52,7 +52,7 @@ impl<'a> Repeats<'a> {
         if self.doubles() {
             return self.next_doubling(records);
         }
-        let slots = self.unsettled_slots(records, alive);
+        let slots = self.unconverged_slots(records, alive);
         let samples = self.affordable(slots.len(), spent_ns);
         let per_sample = self.stage.rounds_per_sample() as u32;
         let first = self.ordered;
@@ -103,9 +103,9 @@ impl<'a> Repeats<'a> {
     }
 
     /// Positions, in a repetition, of rounds with a figure that can still converge.
-    fn unsettled_slots(&self, records: &[FlowRecord], alive: &[HostId]) -> BTreeSet<usize> {
+    fn unconverged_slots(&self, records: &[FlowRecord], alive: &[HostId]) -> BTreeSet<usize> {
         let records: Vec<&FlowRecord> = records.iter().collect();
-        settling::unsettled(self.stage, &records)
+        convergence::unconverged(self.stage, &records)
             .into_iter()
             .filter(|u| alive.contains(&u.figure.src) && alive.contains(&u.figure.dst))
             .map(|u| u.round)
@@ -259,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn steady_figures_settle_at_the_first_look() {
+    fn steady_figures_converge_at_the_first_check() {
         let stage = stage(30, None);
         let ran = batches(&stage, |_| 1000, &BOTH, SECOND);
         assert_eq!((ran.len(), ran[0].len()), (1, 12));
     }
 
     #[test]
-    fn only_rounds_with_unsettled_figures_run_again_until_the_bound() {
+    fn only_rounds_with_unconverged_figures_run_again_until_the_bound() {
         let stage = stage(10, None);
         let ran = batches(&stage, noisy_bytes, &BOTH, SECOND);
         assert_eq!(ran[0].len(), 12);

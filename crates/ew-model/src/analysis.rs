@@ -164,8 +164,8 @@ pub struct StageAnalysis {
     #[serde(default)]
     pub auto: Option<AutoSamples>,
     /// Figures whose intervals are wider than was asked, the widest first.
-    #[serde(default)]
-    pub unsettled: Vec<UnsettledFigure>,
+    #[serde(default, rename = "unsettled")]
+    pub unconverged: Vec<UnconvergedFigure>,
     /// The sweep ([`Analysis::sweeps`]) that this stage is one message size of.
     #[serde(default)]
     pub sweep: Option<String>,
@@ -189,10 +189,11 @@ pub struct StageCeiling {
     pub reached: f64,
 }
 
-/// A flow's figure that has not settled: its rate in bits per second (bulk), else its median time
+/// A flow's figure that has not converged: its rate in bits per second (bulk), else its median time
 /// in ns.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct UnsettledFigure {
+#[schemars(rename = "UnsettledFigure")]
+pub struct UnconvergedFigure {
     /// Sender of the data, or of the requests.
     pub src: HostId,
     /// Receiver.
@@ -289,7 +290,7 @@ pub struct DatagramAnalysis {
     /// The largest of them.
     pub worst_jitter_ns: u64,
     /// How long they were under way. `None` where a host's clock is not known to the controller's,
-    /// or the tool does not say.
+    /// or the tool does not report it.
     #[serde(default)]
     pub one_way: Option<OneWayDelay>,
 }
@@ -433,7 +434,7 @@ pub struct HostAnalysis {
     /// was nothing, or is not known.
     #[serde(default)]
     pub conntrack: Option<ConntrackRefusals>,
-    /// What its counters say of each stage it took part in, in order of the stages.
+    /// What its counters show of each stage it took part in, in order of the stages.
     #[serde(default)]
     pub stages: Vec<HostStageAnalysis>,
     /// Its counters over the run, in order of time.
@@ -448,7 +449,7 @@ pub struct ConntrackRefusals {
     pub packets: u64,
     /// Most entries that the table had in a reading.
     pub entries: u64,
-    /// Most that it holds. `None` where the namespace does not show it.
+    /// Max number of entries. `None` where the namespace does not show it.
     pub max_entries: Option<u64>,
 }
 
@@ -480,8 +481,8 @@ pub struct HostStageAnalysis {
     pub busiest_cpu: Option<CpuShare>,
     /// Busy time over the time of all CPUs, 0 to 1.
     pub busy_share: Option<f64>,
-    /// Time in which the CPU quota of the agent's control group, or of one above it, held the agent
-    /// back, over the windows' time. Counted for every CPU, so it may exceed 1.
+    /// Time in which the CPU quota of the agent's control group, or of one above it, throttled the
+    /// agent, over the windows' time. Counted for every CPU, so it may exceed 1.
     pub throttled_share: Option<f64>,
     /// Bits the data interface sent, headers as the kernel counts them.
     pub tx_bits_per_sec: Option<f64>,
@@ -494,15 +495,17 @@ pub struct HostStageAnalysis {
     pub sent_bits_per_sec: Option<f64>,
     /// Payload of the host's flows, received: median over rounds.
     pub received_bits_per_sec: Option<f64>,
-    /// Sent, in the round in which that was most.
-    pub most_sent_bits_per_sec: Option<f64>,
-    /// Received, in the round in which that was most.
-    pub most_received_bits_per_sec: Option<f64>,
+    /// Sent, max over rounds.
+    #[serde(rename = "most_sent_bits_per_sec")]
+    pub max_sent_bits_per_sec: Option<f64>,
+    /// Received, max over rounds.
+    #[serde(rename = "most_received_bits_per_sec")]
+    pub max_received_bits_per_sec: Option<f64>,
     /// The busiest disk.
     pub disk: Option<DiskShare>,
     /// Segments that the host's flows retransmitted.
     pub retransmits: Option<u64>,
-    /// TCP connections of the whole host, the most at any reading.
+    /// TCP connections of the whole host, max over readings.
     pub tcp_established: Option<u64>,
     /// Packets the host received and dropped: at the interface, in the backlog, at sockets.
     pub receive_drops: Option<u64>,
@@ -689,7 +692,7 @@ pub struct RackAnalysis {
 pub struct UplinkAnalysis {
     /// What the rack's hosts can do together.
     pub hosts_bits_per_sec: f64,
-    /// The most that was carried in a round.
+    /// The max that was carried in a round.
     pub carried_bits_per_sec: f64,
     /// What the uplinks carry. `None` where they were not seen to limit.
     pub capacity_bits_per_sec: Option<Estimate>,

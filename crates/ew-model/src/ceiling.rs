@@ -19,7 +19,7 @@ const CHECK_BYTES: u32 = 4;
 /// Min gap between packets, 96 bit times (IEEE 802.3, table 4-2).
 const GAP_BYTES: u32 = 12;
 /// Minimum-size frame from addresses to check sequence, 512 bits (IEEE 802.3, table 4-2).
-const LEAST_FRAME_BYTES: u32 = 64;
+const MIN_FRAME_BYTES: u32 = 64;
 const UDP_BYTES: u32 = 8;
 const TCP_BYTES: u32 = 20;
 /// 10 bytes, padded to a multiple of 4 (RFC 7323, appendix A).
@@ -233,13 +233,13 @@ impl Framing {
 
     /// The minimum-size frame of the link: 64 bytes, whatever the flow's packets carry.
     #[must_use]
-    pub fn least_packet(&self) -> Packet {
-        let least = Self {
+    pub fn min_packet(&self) -> Packet {
+        let min = Self {
             transport: Transport::Udp,
             counting: self.counting,
             ..Self::plain(self.mtu_bytes)
         };
-        least.packet(0)
+        min.packet(0)
     }
 
     /// A packet with this payload.
@@ -287,11 +287,11 @@ impl Framing {
     /// A fragment of a datagram: the bytes that it carries go as a payload without a UDP header,
     /// which only the first one has and which is split with the rest.
     fn add_fragments(&self, cost: &mut MessageCost) {
-        let (header, least) = match self.ipv6 {
+        let (header, min) = match self.ipv6 {
             true => (UDP_BYTES, 40 + IPV6_FRAGMENT_BYTES),
             false => (UDP_BYTES, 20),
         };
-        let per_fragment = u64::from((self.mtu_bytes.saturating_sub(least) & !7).max(8));
+        let per_fragment = u64::from((self.mtu_bytes.saturating_sub(min) & !7).max(8));
         let split = cost.message_bytes + u64::from(header);
         // `packet` adds a UDP header to every payload: what takes its place is carried bytes or the
         // fragment's header.
@@ -334,7 +334,7 @@ impl Framing {
             + payload_bytes
             + bytes_of(&back)
             + CHECK_BYTES;
-        let padding = LEAST_FRAME_BYTES.saturating_sub(frame);
+        let padding = MIN_FRAME_BYTES.saturating_sub(frame);
         let mut layers = vec![
             seen(layer("preamble, start delimiter", PREAMBLE_BYTES, STANDARD)),
             layer("Ethernet header", ETHERNET_BYTES, STANDARD),

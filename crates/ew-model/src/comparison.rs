@@ -4,9 +4,9 @@
 use crate::analysis::Estimate;
 use serde::Serialize;
 
-/// Fewer runs of a state say nothing of its spread: its difference from another one is never
+/// Fewer runs of a state show nothing of its spread: its difference from another one is never
 /// called significant.
-pub const LEAST_RUNS: u32 = 3;
+pub const MIN_RUNS: u32 = 3;
 
 /// What two states have in common, and how it differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -124,7 +124,7 @@ pub struct MetricComparison {
     /// Other over base with its 95% interval. Of single runs it is Hodges and Lehmann's estimate
     /// on logarithms, of several the quotient of their mean levels.
     pub ratio: Option<Estimate>,
-    /// Its 95% interval when hosts are drawn with replacement; only when paired by flow and with
+    /// Its 95% interval when hosts are selected with replacement; only when paired by flow and with
     /// four hosts or more.
     pub ratio_over_hosts: Option<(f64, f64)>,
     /// Two-sided p-value of the test. `None` when there was too little to test.
@@ -151,7 +151,8 @@ pub struct Summary {
     /// Median with the interval of its order statistics.
     pub median: Estimate,
     /// Min.
-    pub least: f64,
+    #[serde(rename = "least")]
+    pub min: f64,
     /// Max.
     pub max: f64,
 }
@@ -192,12 +193,12 @@ pub enum Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Significant over [`LEAST_RUNS`] runs or more of both states, to the better.
+    /// Significant over [`MIN_RUNS`] runs or more of both states, to the better.
     Better,
     /// The same, to the worse.
     Worse,
     /// The runs differ by more than chance and the run-to-run spread; there are too few of them to
-    /// say that of the network.
+    /// conclude that of the network.
     Different,
     /// No significant difference: there may be a small one.
     None,
@@ -333,7 +334,7 @@ impl MetricComparison {
     /// Whether there are enough runs of both states to speak of the network.
     #[must_use]
     pub fn is_replicated(&self) -> bool {
-        matches!(self.method, Method::Runs { base, other } if base.min(other) >= LEAST_RUNS)
+        matches!(self.method, Method::Runs { base, other } if base.min(other) >= MIN_RUNS)
     }
 
     /// Hosts and the ends at which they are worse beyond the threshold, where hosts were asked for:

@@ -37,7 +37,7 @@ pub struct HostFacts {
     /// CPUs and links in detail. `None` in runs of before they were asked for.
     #[serde(default)]
     pub hardware: Option<Box<HardwareFacts>>,
-    /// The most that the host's owner lets runs load its data interface with, in each direction,
+    /// The max that the host's owner lets runs load its data interface with, in each direction,
     /// bits per second on the wire (`/etc/eastwest/limits`).
     #[serde(default)]
     pub max_bits_per_sec: Option<f64>,
@@ -256,13 +256,13 @@ impl HostFacts {
     #[must_use]
     pub fn way_down<'a>(&'a self, interface: &'a InterfaceFacts) -> Vec<&'a InterfaceFacts> {
         /// More than anybody stacks; links that lie about each other must not hang us.
-        const MOST_LINKS: usize = 8;
+        const MAX_LINKS: usize = 8;
         let below = |upper: &&'a InterfaceFacts| {
             let name = upper.lower.as_ref()?;
             self.interfaces.iter().find(|i| i.name == *name)
         };
         let way = std::iter::successors(Some(interface), below);
-        way.take(MOST_LINKS).collect()
+        way.take(MAX_LINKS).collect()
     }
 }
 

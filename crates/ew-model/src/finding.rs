@@ -63,7 +63,7 @@ pub enum VerdictStatus {
     AsExpected,
     /// A finding is worse than configured, or a host is faulty against its peers (exit 1).
     Worse,
-    /// Hosts or cells are missing, so the answer is not whole (exit 3).
+    /// Hosts or host pairs are missing, so the answer is not whole (exit 3).
     Partial,
     /// There is not enough data for an answer (exit 4).
     NotDetermined,
@@ -138,7 +138,7 @@ pub enum Cause {
     ToolLimit,
     /// One CPU, or all of them, had no time left.
     CoreSaturated,
-    /// The control group's CPU quota held the agent back.
+    /// The control group's CPU quota throttled the agent.
     CpuQuota,
     /// The interface carries what its link can.
     LineRate,
@@ -152,7 +152,7 @@ pub enum Cause {
     CellsMissing,
     /// Idle round trips are longer than the peers' or than configured.
     Latency,
-    /// The receiver's window holds the senders back: its buffer is too small.
+    /// The receiver's window limits the senders: its buffer is too small.
     ReceiveWindow,
     /// The send buffer is too small.
     SendBuffer,
@@ -191,7 +191,7 @@ pub enum Cause {
     /// Single connections get less than the fabric has, because parallel paths are hashed:
     /// expected, and no fault.
     HashCollisions,
-    /// Below expectation, and the evidence does not say why.
+    /// Below expectation, and the evidence does not show why.
     NotDetermined,
 }
 
@@ -250,7 +250,7 @@ pub struct Finding {
     /// Why, as far as the evidence carries.
     pub cause: Cause,
     /// What it did to the rates, where the cause was found for something slow. `None` where the
-    /// cause says it.
+    /// cause names it.
     #[serde(default)]
     pub symptom: Option<Symptom>,
     /// The measured quantity. `None` for findings without one.
@@ -268,7 +268,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether it reports so many unexplained flows that the run as a whole says nothing sure.
+    /// Whether it reports so many unexplained flows that the run as a whole shows nothing sure.
     #[must_use]
     pub fn leaves_the_run_open(&self) -> bool {
         let is_share = |figure: &Quantity| figure.unit == "share";

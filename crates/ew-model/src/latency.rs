@@ -104,7 +104,7 @@ impl Histogram {
             seen >= rank
         });
         let (time_ns, _) = bucket.or(self.buckets.last())?;
-        // A bucket's bound may lie outside of what it really held.
+        // A bucket's bound may lie outside of what it really contained.
         Some((*time_ns).min(self.max_ns).max(self.min_ns))
     }
 

@@ -83,16 +83,16 @@ impl Limit {
         message_bytes: Option<u64>,
     ) -> Self {
         let packet = framing.full_packet();
-        let least = framing.least_packet();
+        let min = framing.min_packet();
         let nanoseconds = |bytes: u32| f64::from(bytes) * 8e9 / link_bits_per_sec;
         Self {
             link_bits_per_sec,
             efficiency: framing.efficiency(),
             payload_bits_per_sec: link_bits_per_sec * framing.efficiency(),
             packets_per_sec: packet.per_sec(link_bits_per_sec),
-            least_frames_per_sec: least.per_sec(link_bits_per_sec),
+            least_frames_per_sec: min.per_sec(link_bits_per_sec),
             serialization_ns: nanoseconds(packet.counted_bytes),
-            least_serialization_ns: nanoseconds(least.counted_bytes),
+            least_serialization_ns: nanoseconds(min.counted_bytes),
             window: WindowNeed::new(link_bits_per_sec, packet.payload_bytes, rtt_ns),
             message: message_bytes
                 .map(|bytes| MessageLimit::new(link_bits_per_sec, framing, rtt_ns, bytes)),

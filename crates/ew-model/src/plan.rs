@@ -50,7 +50,7 @@ pub struct Plan {
     pub rate_limit: Option<RateLimit>,
 }
 
-/// The most that a run loads each host's link with, in each direction.
+/// The max that a run loads each host's link with, in each direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateLimit {
     /// On the wire, bits per second; by host id.
@@ -289,21 +289,21 @@ impl Stage {
             .saturating_mul(self.rounds.len() as u64);
         match self.auto.and_then(|auto| auto.budget_ns) {
             // No repetition is ordered that would end after the budget.
-            Some(budget_ns) => all_ns.min(budget_ns.max(self.least_planned_ns())),
+            Some(budget_ns) => all_ns.min(budget_ns.max(self.min_planned_ns())),
             None => all_ns,
         }
     }
 
     /// Planned time of the rounds that run in any case.
     #[must_use]
-    pub fn least_planned_ns(&self) -> u64 {
+    pub fn min_planned_ns(&self) -> u64 {
         self.round_period_ns()
-            .saturating_mul(self.least_rounds() as u64)
+            .saturating_mul(self.min_rounds() as u64)
     }
 
     /// How many of the first rounds run in any case.
     #[must_use]
-    pub fn least_rounds(&self) -> usize {
+    pub fn min_rounds(&self) -> usize {
         match (self.auto, self.workload.stream_count) {
             (Some(auto), _) => self.rounds_per_sample() * auto.at_least.min(auto.at_most) as usize,
             // One stream, and two.

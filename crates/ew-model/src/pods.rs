@@ -22,7 +22,7 @@ pub const SECOND_POD: &str = "pod2";
 
 /// Streams per flow with ports of their own (UDP, a connection per transaction) that a Service may
 /// lead to: a cluster has 2,768 node ports in all by default.
-pub const MOST_SERVICE_STREAMS: u32 = 32;
+pub const MAX_SERVICE_STREAMS: u32 = 32;
 
 /// Between whom data goes, and through what.
 #[derive(
@@ -132,7 +132,7 @@ pub struct PodComparison {
     /// What was measured.
     #[serde(flatten)]
     pub figures: PodFigures,
-    /// Why it is lower, as far as counters say; empty where it is not.
+    /// Why it is lower, as far as counters show; empty where it is not.
     pub causes: Vec<PodCause>,
 }
 
@@ -189,7 +189,7 @@ pub struct PodFigures {
 
 /// Where an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct AgentLocation<'a> {
     /// The node's name.
     pub node: &'a str,
     /// Which pod. `None`: the node's own network.
@@ -198,13 +198,13 @@ pub struct Place<'a> {
 
 /// By an agent's name.
 #[must_use]
-pub fn place(agent: &str) -> Place<'_> {
+pub fn parse_agent_name(agent: &str) -> AgentLocation<'_> {
     match agent.split_once('/') {
-        Some((node, pod)) => Place {
+        Some((node, pod)) => AgentLocation {
             node,
             pod: Some(pod),
         },
-        None => Place {
+        None => AgentLocation {
             node: agent,
             pod: None,
         },
@@ -225,9 +225,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_says_where_its_agent_is() {
+    fn a_name_shows_where_its_agent_is() {
         for (name, node, pod) in [("n1", "n1", None), ("n1/pod2", "n1", Some("pod2"))] {
-            assert_eq!(place(name), Place { node, pod });
+            assert_eq!(parse_agent_name(name), AgentLocation { node, pod });
             assert_eq!(agent(node, pod), name);
         }
     }

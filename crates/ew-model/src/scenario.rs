@@ -81,7 +81,7 @@ pub struct Test {
     /// How often each round is repeated (matchings are selected anew); at least 6 give a 95%
     /// interval. With `auto`, how often at most.
     pub samples: u32,
-    /// Repeat only until the figures have settled. `None`: repeat `samples` times.
+    /// Repeat only until the figures have converged. `None`: repeat `samples` times.
     #[serde(default)]
     pub auto: Option<AutoSamples>,
     /// One stage for each of these sizes in place of the workload's own. Empty: no sweep.

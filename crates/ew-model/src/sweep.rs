@@ -88,7 +88,7 @@ impl Saturation {
     pub const SHARE: f64 = 0.9;
 }
 
-/// A place where the curve breaks, or sizes whose times are not their own.
+/// A discontinuity of the curve, or sizes whose times are not their own.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SweepStep {
     /// What it looks like.
@@ -100,7 +100,7 @@ pub struct SweepStep {
     /// Time of a message after it over that before it, the sizes' own ratio taken out: 1.3 is 30%
     /// more than size explains.
     pub factor: f64,
-    /// Whether counters or settings say so; otherwise the name only fits the numbers.
+    /// Whether counters or settings show it; otherwise the name only fits the numbers.
     pub certain: bool,
     /// What was measured there.
     pub facts: StepFacts,
@@ -155,7 +155,7 @@ pub struct SizeBoundary {
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Boundary {
-    /// A socket's buffer holds the sender back from there on.
+    /// A socket's buffer limits the sender from there on.
     FullBuffer {
         /// Share of its busy time.
         limited_share: f64,

@@ -111,7 +111,7 @@ pub struct ProcessTraffic {
     /// Over which services, the largest first; only the first few.
     #[serde(default)]
     pub ports: Vec<PortTraffic>,
-    /// UDP sockets it holds now.
+    /// UDP sockets it has now.
     #[serde(default)]
     pub udp_sockets: u32,
     /// Datagrams that its UDP sockets dropped since the agent's first reading, mostly because the
@@ -314,8 +314,8 @@ pub struct QdiscCounters {
 pub struct ConntrackCounters {
     /// Connections in the table now.
     pub entries: u64,
-    /// Most that it holds (`net.netfilter.nf_conntrack_max`). `None` where this namespace does not
-    /// show it.
+    /// Max number of entries (`net.netfilter.nf_conntrack_max`). `None` where this namespace does
+    /// not show it.
     pub max_entries: Option<u64>,
     /// New connections that could not be entered, mostly because their translated addresses and
     /// ports were taken; their packets were dropped.
@@ -511,11 +511,11 @@ pub struct TcpSocket {
     pub remote: SocketAddr,
     /// State by `include/net/tcp_states.h`: 1 is ESTABLISHED, 10 LISTEN.
     pub state: u8,
-    /// Its inode, which its owners' `/proc/PID/fd` name. 0 when no process holds it any more.
+    /// Its inode, which its owners' `/proc/PID/fd` name. 0 when no process has it open any more.
     pub inode: u32,
     /// User who made it.
     pub uid: u32,
-    /// Process that holds it. `None` when not seen.
+    /// Process that has it open. `None` when not seen.
     pub pid: Option<u32>,
     /// Bytes that came and were not yet read by the program; for a listener, connections waiting to
     /// be accepted.
@@ -543,7 +543,7 @@ pub struct UdpSocket {
     pub remote: SocketAddr,
     /// Its inode.
     pub inode: u32,
-    /// Process that holds it. `None` when not seen.
+    /// Process that has it open. `None` when not seen.
     pub pid: Option<u32>,
     /// Bytes of memory waiting to be read.
     pub receive_queue: u32,

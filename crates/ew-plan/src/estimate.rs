@@ -51,7 +51,7 @@ pub fn estimate(plan: &Plan, nic_bits_per_sec: Option<f64>) -> Estimate {
 pub fn estimate_stage(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Estimate {
     Estimate {
         duration_ns: stage.planned_ns().saturating_add(STAGE_OVERHEAD_NS),
-        least_duration_ns: stage.least_planned_ns().saturating_add(STAGE_OVERHEAD_NS),
+        least_duration_ns: stage.min_planned_ns().saturating_add(STAGE_OVERHEAD_NS),
         flows: stage.rounds.iter().map(|r| r.flows.len() as u64).sum(),
         rounds: stage.rounds.len() as u64,
         bytes: most_bytes(stage, nic_bits_per_sec),

@@ -8,7 +8,7 @@ use crate::{sweep, traced};
 use ew_model::Inventory;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage, StageIndex};
-use ew_model::pods::MOST_SERVICE_STREAMS;
+use ew_model::pods::MAX_SERVICE_STREAMS;
 use ew_model::scenario::{Direction, Pattern, Roles, Scenario, Test};
 use ew_model::units::format_duration_ns;
 use ew_model::workload::{StreamCount, Tool, WorkloadKind};
@@ -378,7 +378,7 @@ fn check_service(test: &Test) -> Result<(), PlanError> {
         return Ok(());
     };
     let workload = &test.workload;
-    let most = MOST_SERVICE_STREAMS;
+    let most = MAX_SERVICE_STREAMS;
     let why = match workload.kind {
         _ if !path.translates() => None,
         _ if workload.tool != Tool::Engine => Some(
@@ -543,7 +543,7 @@ impl Timing {
     /// results.
     fn of(test: &Test) -> Self {
         let whole_seconds = |ns: u64| ns.div_ceil(1_000_000_000) * 1_000_000_000;
-        let gap_ns = test.gap_ns.max(test.workload.least_gap_ns());
+        let gap_ns = test.gap_ns.max(test.workload.min_gap_ns());
         match test.workload.tool {
             Tool::Engine => Self {
                 duration_ns: test.duration_ns,

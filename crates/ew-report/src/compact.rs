@@ -4,7 +4,7 @@ use crate::figures::{
     Figures, amount, cpu_ends, fine_digits, latency, loss, micros, one_way_delay, service_demand,
     stage_name,
 };
-use crate::sweep::{self, lone_stages};
+use crate::sweep::{self, stages_outside_sweeps};
 use crate::words::{
     MISSING, estimated_rate, fine_percent, host_name, one_line, or_missing, percent,
 };
@@ -41,7 +41,7 @@ pub(crate) fn cpu_notes(analysis: &Analysis) -> Vec<String> {
         let is_told = stage.latency.is_some() && !ends.is_empty();
         is_told.then(|| format!("{}, CPU: {}.", one_line(&stage.name), ends.join("; ")))
     };
-    lone_stages(analysis).filter_map(note).collect()
+    stages_outside_sweeps(analysis).filter_map(note).collect()
 }
 
 /// "12% busy, 28.4 µs/tr".
@@ -117,7 +117,7 @@ fn rates(analysis: &Analysis) -> Figures {
         ("µs/KiB send", |s| demand(s.sender_cpu), false),
         ("µs/KiB recv", |s| demand(s.receiver_cpu), false),
     ];
-    let stages: Vec<&StageAnalysis> = lone_stages(analysis)
+    let stages: Vec<&StageAnalysis> = stages_outside_sweeps(analysis)
         .filter(|stage| stage.kind.is_bulk())
         .collect();
     let shown: Vec<Column> = COLUMNS

@@ -1,7 +1,7 @@
 //! Latency, datagrams and CPU as tables, and notes on how figures came about; the same
 //! in every view.
 
-use crate::sweep::{self, lone_stages};
+use crate::sweep::{self, stages_outside_sweeps};
 use crate::tools;
 use crate::words::{
     MISSING, fine_percent, host_name, one_line, or_missing, percent, plural, rate, remark,
@@ -58,7 +58,7 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
 /// Times of all transactions of each stage.
 pub(crate) fn latency(analysis: &Analysis) -> Figures {
     let mut rows = Vec::new();
-    for stage in lone_stages(analysis) {
+    for stage in stages_outside_sweeps(analysis) {
         let Some(latency) = &stage.latency else {
             continue;
         };
@@ -101,7 +101,7 @@ fn latency_notes(analysis: &Analysis, rows: &[Vec<String>]) -> Vec<String> {
     if percentiles.into_iter().any(|cell| cell == MISSING) {
         notes.push("A percentile is \"-\" where too few transactions are behind it.".into());
     }
-    let mut latencies = lone_stages(analysis).filter_map(|stage| stage.latency.as_ref());
+    let mut latencies = stages_outside_sweeps(analysis).filter_map(|stage| stage.latency.as_ref());
     if latencies.any(|latency| latency.uncorrected.is_some()) {
         notes.push(
             "Open loop: times count from when a request was due; uncorrected ones from when it was really sent, as \
@@ -130,11 +130,12 @@ fn times_row(name: String, per_second: Option<Estimate>, times: &LatencyFigures)
 
 /// Times of each ordered pair, where a stage has more than one.
 fn latency_by_pair(analysis: &Analysis) -> Figures {
-    let mut pairs: Vec<(&StageAnalysis, &PairAnalysis, LatencyFigures)> = lone_stages(analysis)
-        .filter(|stage| stage.pairs.len() > 1)
-        .flat_map(|stage| stage.pairs.iter().map(move |pair| (stage, pair)))
-        .filter_map(|(stage, pair)| Some((stage, pair, pair.times?)))
-        .collect();
+    let mut pairs: Vec<(&StageAnalysis, &PairAnalysis, LatencyFigures)> =
+        stages_outside_sweeps(analysis)
+            .filter(|stage| stage.pairs.len() > 1)
+            .flat_map(|stage| stage.pairs.iter().map(move |pair| (stage, pair)))
+            .filter_map(|(stage, pair)| Some((stage, pair, pair.times?)))
+            .collect();
     pairs.sort_by_key(|(_, _, times)| std::cmp::Reverse((times.p99_ns, times.p50_ns)));
     let inventory = analysis.inventory();
     let row = |(stage, pair, times): &(&StageAnalysis, &PairAnalysis, LatencyFigures)| {
@@ -210,7 +211,7 @@ fn datagrams(analysis: &Analysis) -> Figures {
             "jitter µs",
             "worst",
         ],
-        rows: lone_stages(analysis).filter_map(row).collect(),
+        rows: stages_outside_sweeps(analysis).filter_map(row).collect(),
         left: 1,
         notes: Vec::new(),
     }
@@ -236,7 +237,7 @@ fn one_way(analysis: &Analysis) -> Figures {
             micros(times.max_ns),
         ])
     };
-    let rows = lone_stages(analysis).filter_map(row).collect();
+    let rows = stages_outside_sweeps(analysis).filter_map(row).collect();
     let note = "delays that do not exceed ±, the error of both hosts' clocks, are below what these clocks resolve";
     Figures {
         title: "One-way delay of datagrams, µs",
@@ -250,7 +251,7 @@ fn one_way(analysis: &Analysis) -> Figures {
 /// What each stage cost its hosts.
 pub(crate) fn cpu(analysis: &Analysis) -> Figures {
     let mut rows = Vec::new();
-    for stage in lone_stages(analysis) {
+    for stage in stages_outside_sweeps(analysis) {
         for (end, cpu) in cpu_ends(stage) {
             rows.push(vec![
                 stage_name(stage),
@@ -318,7 +319,7 @@ pub(crate) fn service_demand(cpu: &CpuAnalysis) -> String {
 /// bytes no application saw, what fell back. Stages with the same notes share a line.
 pub(crate) fn mode_notes(analysis: &Analysis) -> Vec<String> {
     let mut notes: Vec<(String, Vec<String>)> = Vec::new();
-    for stage in lone_stages(analysis) {
+    for stage in stages_outside_sweeps(analysis) {
         let Some(words) = mode_words(stage) else {
             continue;
         };

@@ -156,7 +156,7 @@ pub(crate) fn near_limits(analysis: &Analysis) -> Figures {
 pub(crate) fn nearest_words(analysis: &Analysis) -> Option<String> {
     let cpu = max(analysis, |s| Some(s.busiest_cpu?.busy_share));
     let nic = max(analysis, link_share);
-    let place = |(share, host, stage): Nearest<'_>, of: &str| {
+    let figure = |(share, host, stage): Nearest<'_>, of: &str| {
         let stage = name_of_stage(analysis, stage);
         let host = host_name(analysis.inventory(), host.host);
         format!("{}{of} ({host}, {stage})", percent(Some(share)))
@@ -168,9 +168,9 @@ pub(crate) fn nearest_words(analysis: &Analysis) -> Option<String> {
     };
     let cpu = cpu.map(|most| match is_shared(analysis) {
         true => format!("CPU {}", shared(most)),
-        false => format!("CPU {}", place(most, "")),
+        false => format!("CPU {}", figure(most, "")),
     });
-    let nic = nic.map(|most| format!("NIC {}", place(most, " of its link")));
+    let nic = nic.map(|most| format!("NIC {}", figure(most, " of its link")));
     let parts: Vec<String> = cpu.into_iter().chain(nic).collect();
     (!parts.is_empty()).then(|| format!("Busiest over a stage: {}.", parts.join(", ")))
 }

@@ -5,6 +5,7 @@
 
 mod accused;
 mod chart;
+mod evidence_links;
 mod fabric;
 mod findings;
 mod hosts;
@@ -13,7 +14,6 @@ mod matrix;
 mod pack;
 mod page;
 mod panels;
-mod places;
 mod run_line;
 mod spectrum;
 pub(crate) mod storage;

@@ -45,7 +45,7 @@ pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
     Ok(with_names(&document, analysis.inventory())?)
 }
 
-/// The verdict alone with its sentences, as `findings.json` of a run's directory holds it.
+/// The verdict alone with its sentences, as `findings.json` of a run's directory contains it.
 ///
 /// # Errors
 /// Any is a defect.
@@ -133,7 +133,7 @@ struct Document<'a> {
 }
 
 /// Writes a name after each number of a host or rack, while the document streams by: a mesh has
-/// too many cells for a second copy.
+/// too many host pairs for a second copy.
 struct Named<'a> {
     pretty: PrettyFormatter<'static>,
     inventory: &'a Inventory,

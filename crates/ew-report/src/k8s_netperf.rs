@@ -9,7 +9,7 @@ mod tables;
 
 use crate::ReportError;
 use ew_model::analysis::{CpuAnalysis, CpuSplitShares, Estimate, StageAnalysis};
-use ew_model::pods::{PodPath, place};
+use ew_model::pods::{PodPath, parse_agent_name};
 use ew_model::scenario::{Pattern, Roles, Test};
 use ew_model::{Analysis, Tool, WorkloadKind};
 use serde::Serialize;
@@ -298,7 +298,7 @@ fn metadata(analysis: &Analysis) -> Value {
     let nodes: Vec<_> = analysis
         .hosts
         .iter()
-        .filter(|host| place(hosts.name(host.host)).pod.is_none())
+        .filter(|host| parse_agent_name(hosts.name(host.host)).pod.is_none())
         .collect();
     let kernels = nodes.iter().map(|host| host.kernel.as_deref());
     let mtus = nodes.iter().map(|host| host.interface.as_ref()?.mtu_bytes);

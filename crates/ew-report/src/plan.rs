@@ -67,10 +67,7 @@ impl Line<'_> {
 
     /// "30 s", or "5.00 s to 30 s" where rounds run until they converge.
     fn duration(&self) -> String {
-        span(
-            self.sum(Stage::least_planned_ns),
-            self.sum(Stage::planned_ns),
-        )
+        span(self.sum(Stage::min_planned_ns), self.sum(Stage::planned_ns))
     }
 }
 
@@ -94,13 +91,13 @@ fn lines<'a>(plan: &'a Plan, stage_bytes: &[Option<u64>]) -> Vec<Line<'a>> {
     lines
 }
 
-fn span(least_ns: u64, most_ns: u64) -> String {
-    match least_ns == most_ns {
-        true => format_duration_ns(most_ns),
+fn span(min_ns: u64, max_ns: u64) -> String {
+    match min_ns == max_ns {
+        true => format_duration_ns(max_ns),
         false => format!(
             "{} to {}",
-            format_duration_ns(least_ns),
-            format_duration_ns(most_ns)
+            format_duration_ns(min_ns),
+            format_duration_ns(max_ns)
         ),
     }
 }
@@ -222,5 +219,5 @@ fn planned(plan: &Plan) -> String {
         let add = |sum: u64, stage: &Stage| sum.saturating_add(of(stage));
         plan.stages.iter().fold(0, add)
     };
-    span(sum(Stage::least_planned_ns), sum(Stage::planned_ns))
+    span(sum(Stage::min_planned_ns), sum(Stage::planned_ns))
 }

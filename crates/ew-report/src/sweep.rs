@@ -20,7 +20,7 @@ const CSV_HEADER: &str = "sweep,workload,message_bytes,bits_per_sec,bits_per_sec
     rtt_count,rtt_min_ns,rtt_mean_ns,rtt_p50_ns,rtt_p99_ns,rtt_max_ns,flows_missing\n";
 
 /// Stages that are tests by themselves: the others are points of a curve.
-pub(crate) fn lone_stages(analysis: &Analysis) -> impl Iterator<Item = &StageAnalysis> {
+pub(crate) fn stages_outside_sweeps(analysis: &Analysis) -> impl Iterator<Item = &StageAnalysis> {
     analysis.stages.iter().filter(|stage| stage.sweep.is_none())
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn in_words(sweep: &SweepAnalysis) -> String {
 
 /// Whether the run is nothing but sweeps.
 pub(crate) fn is_all(analysis: &Analysis) -> bool {
-    !analysis.sweeps.is_empty() && lone_stages(analysis).next().is_none()
+    !analysis.sweeps.is_empty() && stages_outside_sweeps(analysis).next().is_none()
 }
 
 /// One row per size.

@@ -37,7 +37,7 @@ pub(crate) fn columns_that_fit(
     header: &[&str],
     rows: &[Vec<String>],
     width: usize,
-    least: usize,
+    min: usize,
 ) -> usize {
     let column = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));
@@ -55,7 +55,7 @@ pub(crate) fn columns_that_fit(
     });
     ends.take_while(|end| *end <= width + 1)
         .count()
-        .max(least)
+        .max(min)
         .min(header.len())
 }
 
@@ -63,13 +63,13 @@ pub(crate) fn columns_that_fit(
 /// line begins with `first`, the others with as many spaces.
 pub(crate) fn wrap(text: &str, width: usize, first: &str) -> String {
     let indent = first.chars().count();
-    let room = width.saturating_sub(indent).max(10);
+    let free = width.saturating_sub(indent).max(10);
     let mut lines: Vec<String> = vec![String::new()];
     let mut used = 0;
     for word in text.split(' ').filter(|w| !w.is_empty()) {
-        for piece in pieces(word, room) {
+        for piece in pieces(word, free) {
             let length = piece.chars().count();
-            if used > 0 && used + 1 + length > room {
+            if used > 0 && used + 1 + length > free {
                 lines.push(String::new());
                 used = 0;
             }
@@ -105,9 +105,9 @@ fn cell(text: &str, column: usize, left: usize) -> Cell {
 }
 
 /// A word longer than a line is cut; others are left whole.
-fn pieces(word: &str, room: usize) -> Vec<String> {
+fn pieces(word: &str, width: usize) -> Vec<String> {
     let chars: Vec<char> = word.chars().collect();
-    chars.chunks(room).map(|c| c.iter().collect()).collect()
+    chars.chunks(width).map(|c| c.iter().collect()).collect()
 }
 
 #[cfg(test)]

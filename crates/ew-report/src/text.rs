@@ -16,7 +16,7 @@ const SUMMARY_WIDTH: usize = 108;
 /// Up to this many of the lines of findings are of missed thresholds.
 const MISSED_LISTED: usize = 3;
 /// The terminal shows this many columns of the stage table however narrow it is.
-const STAGE_COLUMNS_LEAST: usize = 5;
+const MIN_STAGE_COLUMNS: usize = 5;
 
 pub(crate) fn render(view: &View, style: &TextStyle) -> String {
     let sheet = Sheet::new(style);
@@ -96,14 +96,14 @@ impl Sheet {
             let more = plural(missed.len() - MISSED_LISTED, "more threshold");
             out.push_str(&format!("  {more} missed, in the warnings above\n"));
         }
-        let room = SUMMARY_LISTED - missed.len().min(MISSED_LISTED + 1);
-        let listed = match shown.len() > room {
-            true => room - 1,
-            false => room,
+        let free_lines = SUMMARY_LISTED - missed.len().min(MISSED_LISTED + 1);
+        let listed = match shown.len() > free_lines {
+            true => free_lines - 1,
+            false => free_lines,
         };
         for finding in shown.iter().take(listed) {
             let start = format!("  {}  ", finding.status());
-            let sentence = finding.headline(self.summary_room(&start));
+            let sentence = finding.headline(self.summary_width(&start));
             out.push_str(&self.summary_line(&start, &sentence));
         }
         if shown.len() > listed {
@@ -119,11 +119,11 @@ impl Sheet {
     }
 
     fn summary_line(&self, start: &str, text: &str) -> String {
-        let room = self.summary_room(start);
-        format!("{start}{}\n", shortened(&one_line(text), room))
+        let width = self.summary_width(start);
+        format!("{start}{}\n", shortened(&one_line(text), width))
     }
 
-    fn summary_room(&self, start: &str) -> usize {
+    fn summary_width(&self, start: &str) -> usize {
         let width = self.width.min(SUMMARY_WIDTH);
         width.saturating_sub(start.chars().count())
     }
@@ -189,7 +189,7 @@ impl Sheet {
         if !view.has_stages {
             return self.title("Stages") + "  none ran\n\n";
         }
-        let shown = columns_that_fit(header, rows, self.width, STAGE_COLUMNS_LEAST);
+        let shown = columns_that_fit(header, rows, self.width, MIN_STAGE_COLUMNS);
         let rows: Vec<Vec<String>> = rows.iter().map(|row| row[..shown].to_vec()).collect();
         let mut out = match rows.is_empty() {
             true => String::from("\n"),

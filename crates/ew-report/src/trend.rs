@@ -73,10 +73,10 @@ fn row(trend: &Trend) -> Vec<String> {
 /// A bar per run; a gap where it was not measured, a stroke where the level changes.
 fn bars(trend: &Trend) -> String {
     let values = || trend.points.iter().filter_map(|point| point.value);
-    let least = values().fold(f64::INFINITY, f64::min);
-    let most = values().fold(f64::NEG_INFINITY, f64::max);
+    let min = values().fold(f64::INFINITY, f64::min);
+    let max = values().fold(f64::NEG_INFINITY, f64::max);
     let bar = |value: f64| {
-        let share = (value - least) / (most - least);
+        let share = (value - min) / (max - min);
         let step = if share.is_finite() { share * 7.0 } else { 3.0 };
         BARS[(step.round() as usize).min(BARS.len() - 1)]
     };

@@ -40,7 +40,7 @@ pub(crate) struct View {
     pub(crate) measured: String,
     pub(crate) rack_pairs: Vec<RackPairWords>,
     pub(crate) has_stages: bool,
-    /// With all that its figures do not say by themselves.
+    /// With all that its figures do not show by themselves.
     pub(crate) stages: Figures,
     /// Notes on figures wherever they are shown: bytes that no application saw, figures
     /// that did not converge.

@@ -213,10 +213,10 @@ fn drawing(trend: &Trend) -> String {
         .iter()
         .filter_map(|point| point.value)
         .collect();
-    let most = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let max = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let steps = trend.points.len().saturating_sub(1).max(1) as f64;
     let x = |index: usize| LEFT + (WIDTH - 2.0 * LEFT) * index as f64 / steps;
-    let y = |value: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - (value / most).clamp(0.0, 1.0));
+    let y = |value: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - (value / max).clamp(0.0, 1.0));
     let name = escaped(&format!(
         "{} of {} over {} runs, {} changes of level",
         trend.metric.name(),

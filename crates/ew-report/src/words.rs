@@ -330,11 +330,11 @@ pub(crate) fn full_sentence(inventory: &Inventory, text: &str) -> String {
 }
 
 /// Cut at a word, with an ellipsis.
-pub(crate) fn shortened(text: &str, most_chars: usize) -> String {
-    if text.chars().count() <= most_chars {
+pub(crate) fn shortened(text: &str, max_chars: usize) -> String {
+    if text.chars().count() <= max_chars {
         return text.to_owned();
     }
-    let cut: String = text.chars().take(most_chars - 1).collect();
+    let cut: String = text.chars().take(max_chars - 1).collect();
     let end = cut.rfind(' ').unwrap_or(cut.len());
     format!("{}\u{2026}", cut[..end].trim_end_matches([',', ';', '.']))
 }

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: accuracy --family healthy|oversubscribed|bad-member|slow-hosts|uniformly-slow|all \
-                     --seeds FIRST-LAST [--scenario NAME] [--list MOST] [--explain on] [--expect paths]\n       accuracy --hosts COUNT";
+                     --seeds FIRST-LAST [--scenario NAME] [--list MAX] [--explain on] [--expect paths]\n       accuracy --hosts COUNT";
 
 struct Options {
     families: Vec<Family>,

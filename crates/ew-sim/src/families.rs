@@ -318,7 +318,7 @@ impl Drawing {
             .flat_map(|rack| &mut rack.hosts);
         match hosts.nth(id.index()) {
             Some(host) => host,
-            None => unreachable!("{id} was drawn among the hosts"),
+            None => unreachable!("{id} was selected among the hosts"),
         }
     }
 

@@ -75,7 +75,7 @@ impl Waits {
     /// What waiting leaves of a flow's rate.
     pub(crate) fn left(&self, wait: f64, starvation: &Starvation, dice: &mut Dice) -> f64 {
         match self.is_starved {
-            true => 1.0 - (starvation.most_lost * wait * dice.unit()).clamp(0.0, 0.9),
+            true => 1.0 - (starvation.max_lost * wait * dice.unit()).clamp(0.0, 0.9),
             false => 1.0,
         }
     }

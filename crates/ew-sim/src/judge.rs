@@ -2,7 +2,7 @@
 
 use crate::families::Family;
 use crate::truth::{Direction, Fault, MemberFault, RackRatio, Truth, UniformCause};
-use ew_model::finding::details::{Directions, LostPathPlace, PathPlace};
+use ew_model::finding::details::{Directions, LostPathLocation, PathLocation};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, VerdictStatus};
 use ew_model::{Analysis, HostId, Inventory, RackId};
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ pub struct Judgement {
     pub checks: Vec<(&'static str, bool)>,
     /// What is wrong, in words.
     pub wrong: Vec<String>,
-    /// Every notice and fault that infers a cause, with whether place and cause are right.
+    /// Every notice and fault that infers a cause, with whether location and cause are right.
     pub findings: Vec<(Cause, bool)>,
 }
 
@@ -77,7 +77,7 @@ pub fn judge(truth: &Truth, analysis: &Analysis) -> Judgement {
     judgement
 }
 
-/// Whether it says of a host, pair or rack that something is wrong there, or makes the run fail.
+/// Whether it reports of a host, pair or rack that something is wrong there, or makes the run fail.
 fn is_accusation(finding: &Finding) -> bool {
     match finding.severity {
         Severity::Fault => true,
@@ -94,14 +94,14 @@ fn infers(cause: Cause) -> bool {
             | Cause::HostMissing
             | Cause::MeasurementQuality
             | Cause::NotDetermined
-            // What the hosts' cores let a connection do is no truth that is drawn.
+            // What the hosts' cores let a connection do is no truth that is selected.
             | Cause::ToolLimit
             | Cause::Congestion
             | Cause::PodNetwork
     )
 }
 
-/// Whether what a finding says is wrong is what is wrong there.
+/// Whether what a finding reports as wrong is what is wrong there.
 fn has_right_cause(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool {
     if finding.cause == Cause::Uplink && is_oversubscribed(truth, finding.subject) {
         return true;
@@ -145,7 +145,7 @@ fn is_oversubscribed(truth: &Truth, subject: Subject) -> bool {
     }
 }
 
-/// Whether a finding says which rack's, and which direction's, path is at fault. A spine is every
+/// Whether a finding shows which rack's, and which direction's, path is at fault. A spine is every
 /// rack's.
 fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool {
     let Fault::Member {
@@ -167,16 +167,16 @@ fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool
         // Between two racks nobody can know whose path it is.
         (Subject::RackPair { .. }, Some(_)) => are_two && finding.cause == Cause::LostPath,
         (Subject::Rack { rack: named }, Some(rack)) => {
-            let shown = shown_places(finding);
-            let is_place = |(place, way): &(RackId, Direction)| {
+            let shown = shown_locations(finding);
+            let is_location = |(location, way): &(RackId, Direction)| {
                 // A connection needs both directions: what swallows one takes both.
                 let is_way =
                     way == direction || *kind == MemberFault::BlackHole && *way == Direction::Both;
-                place == rack && is_way
+                location == rack && is_way
             };
             match are_two {
-                true => shown.iter().any(is_place),
-                false => named == *rack && shown.first().is_some_and(is_place),
+                true => shown.iter().any(is_location),
+                false => named == *rack && shown.first().is_some_and(is_location),
             }
         }
         _ => false,
@@ -184,7 +184,7 @@ fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool
 }
 
 /// The racks and directions that a finding names, the likeliest first.
-fn shown_places(finding: &Finding) -> Vec<(RackId, Direction)> {
+fn shown_locations(finding: &Finding) -> Vec<(RackId, Direction)> {
     let all = |racks: &[RackId], directions| {
         let racks = racks.iter();
         racks.map(|rack| (*rack, way(directions))).collect()
@@ -192,12 +192,12 @@ fn shown_places(finding: &Finding) -> Vec<(RackId, Direction)> {
     match &finding.details {
         Details::Oversubscribed(found) => all(&found.racks, found.directions),
         Details::NarrowPath(found) => all(&found.racks, found.directions),
-        Details::BadPathByRouter(found) => of_racks(&found.places),
-        Details::BadPathByShare(found) => of_racks(&found.places),
-        Details::BlackHole(found) => of_racks(&found.places),
-        Details::LostPath(found) => match found.place {
-            LostPathPlace::Rack { rack } => vec![(rack, way(found.directions))],
-            LostPathPlace::BetweenTwoRacks | LostPathPlace::EveryRack => Vec::new(),
+        Details::BadPathByRouter(found) => of_racks(&found.locations),
+        Details::BadPathByShare(found) => of_racks(&found.locations),
+        Details::BlackHole(found) => of_racks(&found.locations),
+        Details::LostPath(found) => match found.location {
+            LostPathLocation::Rack { rack } => vec![(rack, way(found.directions))],
+            LostPathLocation::BetweenTwoRacks | LostPathLocation::EveryRack => Vec::new(),
         },
         Details::LossyUplinks(found) => vec![(found.rack, way(found.directions))],
         _ => Vec::new(),
@@ -212,12 +212,12 @@ fn way(directions: Directions) -> Direction {
     }
 }
 
-fn of_racks(places: &[PathPlace]) -> Vec<(RackId, Direction)> {
-    let of_rack = |place: &PathPlace| match place {
-        PathPlace::Rack { rack, directions } => Some((*rack, way(*directions))),
-        PathPlace::EveryRack => None,
+fn of_racks(locations: &[PathLocation]) -> Vec<(RackId, Direction)> {
+    let of_rack = |location: &PathLocation| match location {
+        PathLocation::Rack { rack, directions } => Some((*rack, way(*directions))),
+        PathLocation::EveryRack => None,
     };
-    places.iter().filter_map(of_rack).collect()
+    locations.iter().filter_map(of_rack).collect()
 }
 
 fn is_justified(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool {
@@ -346,7 +346,7 @@ fn judge_ratios(truth_of: &Truth, analysis: &Analysis, judgement: &mut Judgement
             if let Some((low, high)) = ratio.and_then(|ratio| ratio.low.zip(ratio.high)) {
                 judgement
                     .checks
-                    .push(("interval holds the ratio", (low..=high).contains(&truth)));
+                    .push(("interval contains the ratio", (low..=high).contains(&truth)));
             }
         }
     }

@@ -62,7 +62,8 @@ pub struct Starvation {
     /// Share of rounds in which threads wait for 0.2 to 1.1 of the window.
     pub round_share: f64,
     /// Most that a flow loses of its rate for each window of waiting.
-    pub most_lost: f64,
+    #[serde(rename = "most_lost")]
+    pub max_lost: f64,
     /// Share of the wait that a hypervisor reports as stolen.
     pub steal_share: f64,
     /// Start skew per window of waiting, ns, in the middle.
@@ -117,7 +118,7 @@ impl Noise {
         Self {
             starvation: Starvation {
                 round_share: 0.4,
-                most_lost: 0.45,
+                max_lost: 0.45,
                 steal_share: 0.2,
                 skew_ns: 150_000_000,
                 missing_share: 0.1,

@@ -255,10 +255,10 @@ impl<'a> RoundRun<'a> {
             (8e9 / self.noise.cpu_ns_per_byte, LimitedBy::Core),
             (cap * draft.efficiency, LimitedBy::FlowCap),
         ];
-        let least = payload_limits
+        let min = payload_limits
             .into_iter()
             .min_by(|a, b| a.0.total_cmp(&b.0));
-        let (limit, limited_by) = least.unwrap_or((f64::INFINITY, LimitedBy::Nothing));
+        let (limit, limited_by) = min.unwrap_or((f64::INFINITY, LimitedBy::Nothing));
         Stream {
             tuple,
             route,

@@ -51,11 +51,11 @@ pub(crate) fn left_by_timeouts(
 /// Share of segments that a stream loses because it shares a full queue with others: what keeps its
 /// window where it is.
 pub(crate) fn queue_loss(control: CongestionControl, window_segments: f64) -> f64 {
-    const MOST: f64 = 0.05;
+    const MAX: f64 = 0.05;
     match control {
-        CongestionControl::Cubic => (1.5 / window_segments.max(1.0).powi(2)).min(MOST),
+        CongestionControl::Cubic => (1.5 / window_segments.max(1.0).powi(2)).min(MAX),
         // It does not fill queues that are deeper than a window.
-        CongestionControl::Bbr => (0.3 / window_segments.max(1.0).powi(2)).min(MOST),
+        CongestionControl::Bbr => (0.3 / window_segments.max(1.0).powi(2)).min(MAX),
     }
 }
 

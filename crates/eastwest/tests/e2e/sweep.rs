@@ -135,14 +135,14 @@ fn paced_stage(auto: &str) -> (Value, String) {
 }
 
 #[test]
-fn a_paced_flow_settles_long_before_the_bound() {
+fn a_paced_flow_converges_long_before_the_bound() {
     // As wide as the median itself: a machine that stalls for a while still converges.
     let (stage, reported) = paced_stage("{width: 100%, at-least: 6, at-most: 60}");
     assert_eq!(stage["unsettled"], Value::Array(Vec::new()), "{reported}");
     let rounds = stage["rounds"].as_u64().unwrap();
     assert!((6..60).contains(&rounds), "{rounds}");
     assert!(
-        reported.contains("paced: every figure settled"),
+        reported.contains("paced: every figure converged"),
         "{reported}"
     );
     assert_eq!(
@@ -152,7 +152,7 @@ fn a_paced_flow_settles_long_before_the_bound() {
 }
 
 #[test]
-fn what_did_not_settle_at_the_bound_is_told() {
+fn what_did_not_converge_at_the_bound_is_reported() {
     // Three samples have no interval.
     let (stage, reported) = paced_stage("{width: 5%, at-most: 3}");
     assert_eq!(
@@ -161,7 +161,7 @@ fn what_did_not_settle_at_the_bound_is_told() {
         "{reported}"
     );
     assert!(
-        reported.contains("paced: 1 figure did not settle within 5%"),
+        reported.contains("paced: 1 figure did not converge within 5%"),
         "{reported}"
     );
     assert!(reported.contains("n1 to n2"), "{reported}");

@@ -8,7 +8,7 @@ use ew_model::analysis::Estimate;
 use ew_model::comparison::{Metric, RunSpread};
 
 /// With fewer degrees of freedom a spread is assumed instead: one difference is no spread.
-const LEAST_DEGREES: u32 = 2;
+const MIN_DEGREES: u32 = 2;
 /// 97.5% point of the normal distribution.
 const Z: f64 = 1.959_964;
 
@@ -53,7 +53,7 @@ impl Levels {
         let history = trend::residual_squares(&self.history);
         let squares: f64 = sides.iter().chain([&history]).map(|(s, _)| s).sum();
         let degrees: u32 = sides.iter().chain([&history]).map(|(_, d)| d).sum();
-        if degrees < LEAST_DEGREES {
+        if degrees < MIN_DEGREES {
             return RunSpread {
                 deviation: metric.assumed_run_spread(),
                 degrees: None,

@@ -8,7 +8,7 @@ use crate::significance::{
     adjusted_where_known, interval_over_hosts, paired_shift, rank_sum, rank_sum_can_tell, shift,
     signed_rank,
 };
-use crate::stats::{LEAST_FOR_INTERVAL, median};
+use crate::stats::{MIN_FOR_INTERVAL, median};
 use ew_model::analysis::Estimate;
 use ew_model::comparison::{
     Change, HostComparison, Method, Metric, MetricComparison, PairComparison, RoleComparison,
@@ -78,7 +78,7 @@ fn method(a: &Values, b: &Values, common: usize) -> Method {
     let rounds = (a.by_round.len(), b.by_round.len());
     let are_same = are_same(a, b, common);
     let are_repeated = are_same && common < FEW_FLOWS && rounds.0.min(rounds.1) >= common;
-    if common >= LEAST_FOR_INTERVAL && 2 * common >= base.max(other) && !are_repeated {
+    if common >= MIN_FOR_INTERVAL && 2 * common >= base.max(other) && !are_repeated {
         return Method::Flows {
             flows: common as u32,
         };
@@ -250,7 +250,7 @@ fn roles<'v>(
         .filter_map(|(name, changes)| Some((*name, (median(changes)?, changes.len()))))
         .collect();
     let of_all: Vec<f64> = middles.values().map(|(change, _)| *change).collect();
-    let middle = median(&of_all).filter(|_| of_all.len() >= outliers::LEAST_PEERS);
+    let middle = median(&of_all).filter(|_| of_all.len() >= outliers::MIN_PEERS);
     let role = |(name, (change, flows)): (&'v String, (f64, usize))| {
         let role = RoleComparison {
             ratio: change.exp(),

@@ -1,30 +1,30 @@
-//! Which of many changes stand out from the others: by a spread that all of them show together.
+//! Which of many changes are outliers: by a spread that all of them show together.
 
 use crate::significance::two_sided_t;
 use crate::stats::median;
 
 /// Fewer have no common spread.
-pub(super) const LEAST_PEERS: usize = 4;
+pub(super) const MIN_PEERS: usize = 4;
 /// The median absolute deviation of a normal distribution, in standard deviations.
 const MAD_OF_NORMAL: f64 = 0.674_49;
 /// What the median absolute deviation makes of a normal sample: as much as a standard deviation of
 /// 37% of it (Rousseeuw and Croux 1993, section 2).
 const EFFICIENCY: f64 = 0.367_4;
-/// Steadier figures are not held apart by less: 0.1%.
-const LEAST_SPREAD: f64 = 0.001;
+/// Min spread that is assumed, however steady the figures are: 0.1%.
+const MIN_SPREAD: f64 = 0.001;
 
 /// Two-sided p-values of every deviation from the middle of its group against the spread of all,
-/// which is robust: up to half of them may stand out. Student's t, with the degrees of freedom that
-/// the spread is worth, one less for every group's middle. `None` where there are too few.
+/// which is robust: up to half of them may be outliers. Student's t, with the degrees of freedom
+/// that the spread is worth, one less for every group's middle. `None` where there are too few.
 pub(super) fn p_values(deviations: &[f64], groups: usize) -> Vec<Option<f64>> {
     let n = deviations.len();
     let sizes: Vec<f64> = deviations.iter().map(|d| d.abs()).collect();
-    let Some(middle) = median(&sizes).filter(|_| n >= LEAST_PEERS) else {
+    let Some(middle) = median(&sizes).filter(|_| n >= MIN_PEERS) else {
         return vec![None; n];
     };
     // Of few values it is too small on average (Croux and Rousseeuw 1992, section 3).
     let of_few = n as f64 / (n as f64 - 0.8 * groups as f64);
-    let spread = (middle / MAD_OF_NORMAL * of_few).max(LEAST_SPREAD);
+    let spread = (middle / MAD_OF_NORMAL * of_few).max(MIN_SPREAD);
     let degrees = EFFICIENCY * (n as f64 - groups as f64);
     let p_value = |size: &f64| Some(two_sided_t(size / spread, degrees));
     sizes.iter().map(p_value).collect()

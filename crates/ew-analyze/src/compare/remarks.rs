@@ -2,7 +2,7 @@
 
 use crate::observations::{Observations, StageView};
 use crate::settings::in_words;
-use ew_model::comparison::{Change, LEAST_RUNS, MetricComparison, StageComparison};
+use ew_model::comparison::{Change, MIN_RUNS, MetricComparison, StageComparison};
 use ew_model::plan::Stage;
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 use ew_model::{Analysis, Outcome, Run};
@@ -29,7 +29,7 @@ pub(super) fn not_compared(
     b: &Observations<'_>,
     matched: &[(&StageView<'_>, &StageView<'_>)],
 ) -> Vec<String> {
-    let lonely = |stages: &[StageView<'_>], run: &str, is_matched: &dyn Fn(&str) -> bool| {
+    let unmatched = |stages: &[StageView<'_>], run: &str, is_matched: &dyn Fn(&str) -> bool| {
         let names = stages.iter().map(|view| view.stage.name.as_str());
         names
             .filter(|name| !is_matched(name))
@@ -38,8 +38,8 @@ pub(super) fn not_compared(
     };
     let ours = |name: &str| matched.iter().any(|(a, _)| a.stage.name == name);
     let theirs = |name: &str| matched.iter().any(|(_, b)| b.stage.name == name);
-    let mut lines = lonely(&a.stages, &a.run.manifest.id, &ours);
-    lines.extend(lonely(&b.stages, &b.run.manifest.id, &theirs));
+    let mut lines = unmatched(&a.stages, &a.run.manifest.id, &ours);
+    lines.extend(unmatched(&b.stages, &b.run.manifest.id, &theirs));
     for (a, b) in matched {
         if a.measured().next().is_none() || b.measured().next().is_none() {
             lines.push(format!(
@@ -114,7 +114,7 @@ pub(super) fn of_replicates(base: &[Run], other: &[Run]) -> Vec<String> {
     said.collect()
 }
 
-/// What the interval allows for, and how to say more.
+/// What the interval allows for, and how to narrow it.
 pub(super) fn of_spread(stages: &[StageComparison]) -> Vec<String> {
     let mut metrics = stages.iter().flat_map(|stage| &stage.metrics);
     let Some(first) = metrics.next() else {
@@ -138,7 +138,7 @@ pub(super) fn of_spread(stages: &[StageComparison]) -> Vec<String> {
         .any(is_of_few)
     {
         lines.push(format!(
-            "\"different\" describes the runs; for a change of the network give {LEAST_RUNS} runs or more of each, \
+            "\"different\" describes the runs; for a change of the network give {MIN_RUNS} runs or more of each, \
              such as `eastwest compare A1,A2,A3 B1,B2,B3`"
         ));
     }

@@ -1,4 +1,4 @@
-//! What a run holds of one metric, by flow and by round.
+//! What a run contains of one metric, by flow and by round.
 
 use super::metric::Measured;
 use crate::datagrams;
@@ -11,9 +11,9 @@ use ew_model::record::FlowRecord;
 use std::collections::BTreeMap;
 
 /// What has no logarithm counts as so little: a rate of 1/s, a time of 1 ns.
-const LEAST: f64 = 1.0;
+const MIN: f64 = 1.0;
 /// The same of a share, which is never above 1: one datagram in a million.
-const LEAST_DELIVERED: f64 = 1e-6;
+const MIN_DELIVERED: f64 = 1e-6;
 
 /// What flows had in the base run, as logarithms.
 pub(super) type Typical<'v> = BTreeMap<&'v Pair, f64>;
@@ -84,7 +84,7 @@ impl Values {
         Some(Summary {
             mean: mean_estimate(counted)?,
             median: median_estimate(counted)?,
-            least: quantile(&all, 0.0)?,
+            min: quantile(&all, 0.0)?,
             max: quantile(&all, 1.0)?,
         })
     }
@@ -118,11 +118,11 @@ impl Values {
     /// A value of zero has no ratio: a flow that did not move, one of which no
     /// datagram came.
     fn logarithm(&self, value: f64) -> f64 {
-        let least = match self.metric {
-            Metric::Delivered => LEAST_DELIVERED,
-            _ => LEAST,
+        let min = match self.metric {
+            Metric::Delivered => MIN_DELIVERED,
+            _ => MIN,
         };
-        value.max(least).ln()
+        value.max(min).ln()
     }
 }
 

@@ -8,14 +8,14 @@ const GAP: f64 = 0.08;
 /// A class has no wider spread than this.
 const SPREAD: f64 = 0.30;
 /// A class has at least so many hosts, and this share of all: fewer are slow hosts.
-const LEAST_HOSTS: f64 = 3.0;
-const LEAST_SHARE: f64 = 0.15;
+const MIN_HOSTS: f64 = 3.0;
+const MIN_SHARE: f64 = 0.15;
 /// A host belongs to the lowest class whose value is not below its best by more than this.
 const REACHES: f64 = 1.08;
 
 /// Whether so many of all hosts are a class, and no exceptions.
 pub(crate) fn is_class(hosts: usize, of: usize) -> bool {
-    hosts as f64 >= LEAST_HOSTS.max(LEAST_SHARE * of as f64)
+    hosts as f64 >= MIN_HOSTS.max(MIN_SHARE * of as f64)
 }
 
 /// Value of each class, ascending, and the class of every host.
@@ -72,7 +72,7 @@ fn values(hosts: usize, best: &[f64]) -> Vec<f64> {
     };
     let mut classes: Vec<&[f64]> = groups.iter().filter(is_class).copied().collect();
     if classes.is_empty() {
-        // Too few hosts for classes: the fastest that are not one alone, else the most.
+        // Too few hosts for classes: the fastest that are not one alone, else the largest group.
         let last = groups.last().filter(|group| group.len() > 1);
         classes.extend(last.or_else(|| groups.iter().max_by_key(|group| group.len())));
     }

@@ -1,8 +1,8 @@
 //! A limit that every single connection has: seen where flows of several connections do more than
 //! flows of one.
 
-use super::hypothesis::{Effect, Hypothesis, Part, Place};
-use super::prices::LEAST_EFFECT;
+use super::hypothesis::{Effect, Hypothesis, Location, Part};
+use super::prices::MIN_EFFECT;
 use super::rounds::{Obs, Rounds};
 use super::search::{FINE, Search, part_value};
 use crate::stats::{median, quantile};
@@ -20,20 +20,20 @@ pub(super) fn add(search: &mut Search<'_>, hypothesis: Hypothesis) -> Hypothesis
         .iter()
         .map(|obs| obs.bits_per_sec / of(obs.src).min(of(obs.dst)))
         .collect();
-    let is_less = median(&shares).is_some_and(|share| share < 1.0 - LEAST_EFFECT);
+    let is_less = median(&shares).is_some_and(|share| share < 1.0 - MIN_EFFECT);
     let rates: Vec<f64> = single.iter().map(|obs| obs.bits_per_sec).collect();
     let Some(middle) = median(&rates).filter(|_| is_less) else {
         return hypothesis;
     };
     let part = Part {
-        place: Place::Connection,
+        location: Location::Connection,
         effect: Effect::Capacity(middle),
     };
     let mut limited = hypothesis.with(part);
     let last = limited.parts.len() - 1;
     search.climb(&mut limited, |h| part_value(h, last), &FINE);
     let limit = part_value(&mut limited, last).map_or(middle, |value| *value);
-    let is_kept = quantile(&rates, BELOW).is_some_and(|high| high < (1.0 + LEAST_EFFECT) * limit);
+    let is_kept = quantile(&rates, BELOW).is_some_and(|high| high < (1.0 + MIN_EFFECT) * limit);
     if is_kept && search.worth(&limited) > search.worth(&hypothesis) {
         limited
     } else {

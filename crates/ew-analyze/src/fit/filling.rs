@@ -1,7 +1,7 @@
 //! Max-min fair shares by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2),
 //! weighted by connections, without an allocation once its buffers have grown: the fit asks for it
 //! thousands of times. `ew_plan::expectation` gives the same shares for single connections; a test
-//! holds the two together.
+//! compares the two.
 
 /// No shared resource limits the flow: its pace or its pair does.
 pub(super) const PRIVATE: u32 = u32::MAX;
@@ -135,7 +135,7 @@ impl Filling {
                 Some(resource) => *resource,
                 None => return true,
             };
-            shares[*index as usize] = self.settle(strand, lowest, bottleneck);
+            shares[*index as usize] = self.freeze(strand, lowest, bottleneck);
             false
         });
         self.open = open;
@@ -156,10 +156,11 @@ impl Filling {
             .copied()
             .min_by(|a, b| self.level[*a as usize].total_cmp(&self.level[*b as usize]));
         let lowest = self.lowest(strand);
-        shares[index as usize] = self.settle(strand, lowest, bottleneck.unwrap_or(PRIVATE));
+        shares[index as usize] = self.freeze(strand, lowest, bottleneck.unwrap_or(PRIVATE));
     }
 
-    fn settle(&mut self, strand: &Strand, level: f64, bottleneck: u32) -> Share {
+    /// Fixes a strand at a level, and takes it from what is left of its resources.
+    fn freeze(&mut self, strand: &Strand, level: f64, bottleneck: u32) -> Share {
         let bits_per_sec = level * strand.weight;
         for resource in strand.way() {
             self.left[*resource as usize] -= bits_per_sec;

@@ -1,7 +1,7 @@
 //! Hosts that do less than their class: found from the flows they have to themselves, scored with
 //! all.
 
-use super::hypothesis::{Capacities, Direction, Effect, Hypothesis, Part, Place};
+use super::hypothesis::{Capacities, Direction, Effect, Hypothesis, Location, Part};
 use super::noise::{LOSSY_SIGMA, OVERDISPERSION, log_kernel};
 use super::rounds::{Obs, Rounds};
 use super::score::isolated_kernel;
@@ -12,9 +12,9 @@ use ew_model::HostId;
 use std::collections::BTreeMap;
 
 /// Passes of adding hosts. Many hosts are taken several at a time.
-const MOST_PASSES: usize = 40;
+const MAX_PASSES: usize = 40;
 /// More hosts than this share are no exception but the rule.
-const MOST_SHARE: f64 = 0.3;
+const MAX_SHARE: f64 = 0.3;
 /// Candidates whose full score is asked for, a pass.
 const TRIALS: usize = 6;
 /// Above this many hosts, all that gain at least half of the best and share no flow are taken in
@@ -29,7 +29,7 @@ const LOSS_GRID: [f64; 8] = [0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.65, 0.8];
 const RIVALS: usize = 3;
 
 /// A flow that has its bottleneck to itself, with its prediction.
-struct Lone<'a> {
+struct IsolatedFlow<'a> {
     obs: &'a Obs,
     predicted: f64,
 }
@@ -42,14 +42,14 @@ struct Candidate {
 
 /// Worst first; then the rest is judged again, so a slow sender leaves no slow receivers behind.
 pub(super) fn add(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypothesis {
-    let most = MOST_SHARE * 2.0 * search.rounds.hosts as f64;
-    for _ in 0..MOST_PASSES {
+    let max = MAX_SHARE * 2.0 * search.rounds.hosts as f64;
+    for _ in 0..MAX_PASSES {
         let known = hypothesis
             .parts
             .iter()
-            .filter(|part| matches!(part.place, Place::Host(..)))
+            .filter(|part| matches!(part.location, Location::Host(..)))
             .count();
-        if known as f64 > most {
+        if known as f64 > max {
             break;
         }
         let candidates = screen(search, &hypothesis);
@@ -135,9 +135,9 @@ fn take_apart(
 fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
     let rounds = search.rounds;
     let capacities = hypothesis.capacities(rounds);
-    let lone = lone_flows(search, &capacities);
-    let mut of_sides: [BTreeMap<HostId, Vec<&Lone<'_>>>; 2] = Default::default();
-    for flow in &lone {
+    let isolated = isolated_flows(search, &capacities);
+    let mut of_sides: [BTreeMap<HostId, Vec<&IsolatedFlow<'_>>>; 2] = Default::default();
+    for flow in &isolated {
         of_sides[0].entry(flow.obs.src).or_default().push(flow);
         of_sides[1].entry(flow.obs.dst).or_default().push(flow);
     }
@@ -152,7 +152,7 @@ fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
             (Direction::Rx, vec![rx]),
             (Direction::Both, vec![tx, rx]),
         ] {
-            let flows: Vec<&Lone<'_>> = flows.into_iter().flatten().copied().collect();
+            let flows: Vec<&IsolatedFlow<'_>> = flows.into_iter().flatten().copied().collect();
             if overlaps(hypothesis, host, direction) || flows.is_empty() {
                 continue;
             }
@@ -161,7 +161,7 @@ fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
                 .and_then(|gain| best_loss(hypothesis, &flows, gain));
             for (gain, effect) in slow.into_iter().chain(lossy) {
                 let part = Part {
-                    place: Place::Host(host, direction),
+                    location: Location::Host(host, direction),
                     effect,
                 };
                 let gain = gain / OVERDISPERSION;
@@ -176,8 +176,8 @@ fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
 }
 
 fn overlaps(hypothesis: &Hypothesis, host: HostId, direction: Direction) -> bool {
-    let is_same = |part: &Part| match part.place {
-        Place::Host(other, known) if other == host => {
+    let is_same = |part: &Part| match part.location {
+        Location::Host(other, known) if other == host => {
             known.has_tx() && direction.has_tx() || known.has_rx() && direction.has_rx()
         }
         _ => false,
@@ -187,38 +187,42 @@ fn overlaps(hypothesis: &Hypothesis, host: HostId, direction: Direction) -> bool
 
 /// Flows that share no end and no bottleneck; cross-rack ones only where no hidden path may slow
 /// them.
-fn lone_flows<'a>(search: &mut Search<'a>, capacities: &Capacities) -> Vec<Lone<'a>> {
+fn isolated_flows<'a>(search: &mut Search<'a>, capacities: &Capacities) -> Vec<IsolatedFlow<'a>> {
     let rounds = search.rounds;
-    let mut lone = Vec::new();
+    let mut isolated = Vec::new();
     for round in &rounds.rounds {
         let predicted = search.scorer().mean_prediction(capacities, round);
-        for (place, obs) in rounds.of(round).iter().enumerate() {
-            let is_lone = round.alone[place] && predicted[place].users < 1.5;
-            if is_lone && (obs.racks.is_none() || capacities.paths == 1) {
-                lone.push(Lone {
+        for (slot, obs) in rounds.of(round).iter().enumerate() {
+            let is_isolated = round.alone[slot] && predicted[slot].users < 1.5;
+            if is_isolated && (obs.racks.is_none() || capacities.paths == 1) {
+                isolated.push(IsolatedFlow {
                     obs,
-                    predicted: predicted[place].bits_per_sec,
+                    predicted: predicted[slot].bits_per_sec,
                 });
             }
         }
     }
-    lone
+    isolated
 }
 
 /// The gain of the best capacity below `own`. `None` where the flows do what they should.
-fn best_capacity(hypothesis: &Hypothesis, flows: &[&Lone<'_>], own: f64) -> Option<(f64, Effect)> {
+fn best_capacity(
+    hypothesis: &Hypothesis,
+    flows: &[&IsolatedFlow<'_>],
+    own: f64,
+) -> Option<(f64, Effect)> {
     let gaps: Vec<f64> = flows
         .iter()
         .map(|flow| flow.obs.ln_rate - flow.predicted.ln())
         .collect();
-    if median(&gaps)? > (1.0 - prices::LEAST_EFFECT / 2.0).ln() {
+    if median(&gaps)? > (1.0 - prices::MIN_EFFECT / 2.0).ln() {
         return None;
     }
-    let highest = (1.0 - prices::LEAST_EFFECT).ln();
+    let highest = (1.0 - prices::MIN_EFFECT).ln();
     let step = (highest - LOWEST.ln()) / (GRID - 1) as f64;
     let values = (0..GRID).map(|at| own * (highest - step * at as f64).exp());
     let gain = |capacity: f64| -> f64 {
-        let of_flow = |flow: &&Lone<'_>| {
+        let of_flow = |flow: &&IsolatedFlow<'_>| {
             let limited = flow.predicted.min(capacity);
             isolated_kernel(hypothesis, flow.obs, limited)
                 - isolated_kernel(hypothesis, flow.obs, flow.predicted)
@@ -241,11 +245,11 @@ fn best_capacity(hypothesis: &Hypothesis, flows: &[&Lone<'_>], own: f64) -> Opti
 
 fn best_loss(
     hypothesis: &Hypothesis,
-    flows: &[&Lone<'_>],
+    flows: &[&IsolatedFlow<'_>],
     retransmissions: f64,
 ) -> Option<(f64, Effect)> {
     let gain = |left: f64| -> f64 {
-        let of_flow = |flow: &&Lone<'_>| {
+        let of_flow = |flow: &&IsolatedFlow<'_>| {
             let z = flow.obs.ln_rate - (left * flow.predicted).ln();
             let without = isolated_kernel(hypothesis, flow.obs, flow.predicted);
             log_kernel(z, LOSSY_SIGMA, flow.obs.doubt) - without
@@ -260,9 +264,9 @@ fn best_loss(
 }
 
 /// Either side, both, and the partners that a host met most.
-pub(super) fn rivals(rounds: &Rounds, host: HostId) -> Vec<Place> {
-    let mut places: Vec<Place> = [Direction::Tx, Direction::Rx, Direction::Both]
-        .map(|direction| Place::Host(host, direction))
+pub(super) fn rivals(rounds: &Rounds, host: HostId) -> Vec<Location> {
+    let mut locations: Vec<Location> = [Direction::Tx, Direction::Rx, Direction::Both]
+        .map(|direction| Location::Host(host, direction))
         .to_vec();
     let mut met: [BTreeMap<HostId, usize>; 2] = Default::default();
     for round in &rounds.rounds {
@@ -277,12 +281,12 @@ pub(super) fn rivals(rounds: &Rounds, host: HostId) -> Vec<Place> {
     for (met, direction) in met.into_iter().zip([Direction::Rx, Direction::Tx]) {
         let mut partners: Vec<(HostId, usize)> = met.into_iter().collect();
         partners.sort_by_key(|(host, count)| (std::cmp::Reverse(*count), *host));
-        places.extend(
+        locations.extend(
             partners
                 .iter()
                 .take(RIVALS)
-                .map(|(host, _)| Place::Host(*host, direction)),
+                .map(|(host, _)| Location::Host(*host, direction)),
         );
     }
-    places
+    locations
 }

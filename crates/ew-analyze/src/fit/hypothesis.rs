@@ -39,7 +39,7 @@ impl From<Direction> for Directions {
 
 /// Where something is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// A host's link.
     Host(HostId, Direction),
     /// All uplinks of a rack, by its index.
@@ -64,7 +64,7 @@ pub(crate) enum Effect {
 /// A departure from "all alike".
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Part {
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) effect: Effect,
 }
 
@@ -125,8 +125,8 @@ impl Hypothesis {
         hosts.map(|host| self.classes[self.class_of[host]]).sum()
     }
 
-    pub(super) fn has(&self, place: Place) -> bool {
-        self.parts.iter().any(|part| part.place == place)
+    pub(super) fn has(&self, location: Location) -> bool {
+        self.parts.iter().any(|part| part.location == location)
     }
 
     pub(super) fn with(&self, part: Part) -> Self {
@@ -204,32 +204,32 @@ impl Capacities {
     }
 
     fn apply(&mut self, part: &Part) {
-        let (direction, resources, losses) = match part.place {
-            Place::Pair(src, dst) => {
+        let (direction, resources, losses) = match part.location {
+            Location::Pair(src, dst) => {
                 if let Effect::Capacity(value) = part.effect {
                     self.pairs.insert((src, dst), value);
                 }
                 return;
             }
-            Place::Connection => {
+            Location::Connection => {
                 if let Effect::Capacity(value) = part.effect {
                     self.connection_bits_per_sec = value;
                 }
                 return;
             }
-            Place::Host(host, direction) => {
+            Location::Host(host, direction) => {
                 let resources = [
                     Self::tx(host)..Self::tx(host) + 1,
                     self.rx(host)..self.rx(host) + 1,
                 ];
                 (direction, resources, [(0, host.index()), (1, host.index())])
             }
-            Place::Rack(rack, direction) => {
+            Location::Rack(rack, direction) => {
                 let members = |first: usize| first..first + self.paths;
                 let resources = [members(self.up(rack, 0)), members(self.down(rack, 0))];
                 (direction, resources, [(2, rack), (3, rack)])
             }
-            Place::Member(rack, direction) => {
+            Location::Member(rack, direction) => {
                 let one = |first: usize| first..first + 1;
                 let resources = [one(self.up(rack, 0)), one(self.down(rack, 0))];
                 (direction, resources, [(2, rack), (3, rack)])

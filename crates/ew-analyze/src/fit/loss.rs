@@ -2,19 +2,19 @@
 //! with anybody count, and none whose way is full. Retransmissions of concurrent flows accuse
 //! nobody.
 
-use super::hypothesis::{Direction, Effect, Hypothesis, Place};
+use super::hypothesis::{Direction, Effect, Hypothesis, Location};
 use super::rounds::{Obs, Rounds};
 use crate::stats::median;
 use ew_model::HostId;
 use std::collections::BTreeSet;
 
 /// Share of segments retransmitted from which on random loss is thought of ...
-const LEAST_SHARE: f64 = 0.002;
+const MIN_SHARE: f64 = 0.002;
 /// ... and this many times what isolated flows of the run retransmit.
 const TIMES_USUAL: f64 = 3.0;
 /// Flows, and partners, that must show it.
-const LEAST_FLOWS: usize = 3;
-const LEAST_PARTNERS: usize = 2;
+const MIN_FLOWS: usize = 3;
+const MIN_PARTNERS: usize = 2;
 /// A rack's uplink that one flow could fill to this share is full with it.
 const FULL: f64 = 0.9;
 /// Share of the rate that loss leaves, assumed before it is fitted.
@@ -25,7 +25,7 @@ const SPREAD: f64 = 0.8;
 /// Keeps the logarithm of no loss finite.
 const NO_LOSS: f64 = 1e-5;
 /// Max evidence of one flow, nats.
-const MOST_PER_FLOW: f64 = 3.0;
+const MAX_PER_FLOW: f64 = 3.0;
 
 /// Isolated flows, and what is typical of their retransmissions.
 #[derive(Clone, Debug, Default)]
@@ -63,14 +63,14 @@ impl Index {
     }
 }
 
-/// Evidence of retransmissions for loss in a direction, nats. `None` where they do not stand out.
+/// Evidence of retransmissions for loss in a direction, nats. `None` where they are no outlier.
 pub(super) fn of_side(rounds: &Rounds, host: HostId, direction: Direction) -> Option<f64> {
     if direction == Direction::Both {
         return None;
     }
     gain(
         rounds,
-        &flows_of(rounds, Place::Host(host, direction), None),
+        &flows_of(rounds, Location::Host(host, direction), None),
     )
 }
 
@@ -82,7 +82,7 @@ pub(super) fn of_rack(
     rack: usize,
     direction: Direction,
 ) -> Option<f64> {
-    let flows = flows_of(rounds, Place::Rack(rack, direction), Some(hypothesis));
+    let flows = flows_of(rounds, Location::Rack(rack, direction), Some(hypothesis));
     let is_steady = |obs: &&&Obs| obs.is_steady;
     let low: Vec<&Obs> = flows
         .iter()
@@ -104,7 +104,7 @@ pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
         .filter(|part| matches!(part.effect, Effect::Loss(_)));
     lossy
         .map(|part| {
-            raw_gain(rounds, &flows_of(rounds, part.place, Some(hypothesis))).unwrap_or(0.0)
+            raw_gain(rounds, &flows_of(rounds, part.location, Some(hypothesis))).unwrap_or(0.0)
         })
         .sum()
 }
@@ -118,19 +118,23 @@ fn asked(hypothesis: &Hypothesis, obs: &Obs) -> f64 {
     of(obs.src).min(of(obs.dst))
 }
 
-/// The isolated flows through a place that do not fill it.
-fn flows_of<'r>(rounds: &'r Rounds, place: Place, hypothesis: Option<&Hypothesis>) -> Vec<&'r Obs> {
-    let is_on = |obs: &&Obs| match place {
-        Place::Host(host, direction) => {
+/// The isolated flows through a location that do not fill it.
+fn flows_of<'r>(
+    rounds: &'r Rounds,
+    location: Location,
+    hypothesis: Option<&Hypothesis>,
+) -> Vec<&'r Obs> {
+    let is_on = |obs: &&Obs| match location {
+        Location::Host(host, direction) => {
             direction.has_tx() && obs.src == host || direction.has_rx() && obs.dst == host
         }
-        Place::Rack(rack, direction) | Place::Member(rack, direction) => {
+        Location::Rack(rack, direction) | Location::Member(rack, direction) => {
             obs.racks.is_some_and(|(from, to)| {
                 direction.has_tx() && from == rack || direction.has_rx() && to == rack
             })
         }
-        Place::Pair(src, dst) => obs.src == src && obs.dst == dst,
-        Place::Connection => false,
+        Location::Pair(src, dst) => obs.src == src && obs.dst == dst,
+        Location::Connection => false,
     };
     let capacities = hypothesis.map(|hypothesis| (hypothesis.capacities(rounds), hypothesis));
     let fills = |obs: &&Obs| {
@@ -159,9 +163,9 @@ fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
             .len()
     };
     let met = partners(|obs| obs.src).max(partners(|obs| obs.dst));
-    let stands_out = median(&shares)? > LEAST_SHARE.max(TIMES_USUAL * rounds.loss.typical_share);
+    let stands_out = median(&shares)? > MIN_SHARE.max(TIMES_USUAL * rounds.loss.typical_share);
     let rates: Vec<f64> = flows.iter().map(|obs| obs.bits_per_sec).collect();
-    let is_known = shares.len() >= LEAST_FLOWS && met >= LEAST_PARTNERS && is_scattered(&rates);
+    let is_known = shares.len() >= MIN_FLOWS && met >= MIN_PARTNERS && is_scattered(&rates);
     if stands_out && is_known {
         raw_gain(rounds, flows)
     } else {
@@ -192,7 +196,7 @@ fn raw_gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
     let of_flow =
         |log: &f64| log_normal(*log, own, SPREAD) - log_normal(*log, index.usual_log, index.spread);
     Some(logs.iter().map(of_flow).sum::<f64>().clamp(
-        -MOST_PER_FLOW * logs.len() as f64,
-        MOST_PER_FLOW * logs.len() as f64,
+        -MAX_PER_FLOW * logs.len() as f64,
+        MAX_PER_FLOW * logs.len() as f64,
     ))
 }

@@ -18,10 +18,10 @@ pub(super) const MAX_PATHS: usize = 16;
 /// Flows of a group whose partitions are summed over.
 const SMALL: usize = 5;
 /// Max groups that are read: more add nothing.
-const MOST_SMALL: usize = 120;
-const MOST_LARGE: usize = 24;
+const MAX_SMALL: usize = 120;
+const MAX_LARGE: usize = 24;
 /// Groups with two or more flows without which nothing is concluded.
-const LEAST_GROUPS: usize = 6;
+const MIN_GROUPS: usize = 6;
 /// Throws of the hashes of a large group.
 const THROWS: usize = 48;
 /// Range of a path's width, in NICs, and steps of the coarse grid.
@@ -49,7 +49,7 @@ const SYSTEMATIC: f64 = 0.015;
 /// What was found.
 #[derive(Clone, Debug)]
 pub(crate) struct Posterior {
-    /// The most likely number of paths.
+    /// The likeliest number of paths.
     pub(crate) paths: usize,
     /// Probability of each of [`COUNTS`].
     pub(crate) counts: Vec<(usize, f64)>,
@@ -165,10 +165,10 @@ impl Groups {
         let is_small = |group: &Group| group.flows.len() <= SMALL && group.streams == 1;
         let (mut small, mut large): (Vec<Group>, Vec<Group>) = groups.partition(is_small);
         small.sort_by_key(|group| std::cmp::Reverse(group.flows.len()));
-        small.truncate(MOST_SMALL);
-        large.truncate(MOST_LARGE);
+        small.truncate(MAX_SMALL);
+        large.truncate(MAX_LARGE);
         let together = small.iter().filter(|group| group.flows.len() > 1).count();
-        if together < LEAST_GROUPS && (large.is_empty() || small.len() < LEAST_GROUPS) {
+        if together < MIN_GROUPS && (large.is_empty() || small.len() < MIN_GROUPS) {
             return None;
         }
         let wants: Vec<f64> = small

@@ -27,13 +27,13 @@ mod uplinks;
 mod views;
 
 pub(crate) use classes::is_class;
-pub(crate) use hypothesis::{Direction, Effect, Place};
+pub(crate) use hypothesis::{Direction, Effect, Location};
 pub(crate) use loss::is_scattered;
 pub(crate) use members::Posterior;
 pub(crate) use network::{Isolated, Network, PartFound, Side, SlowSide};
 pub(crate) use noise::OVERDISPERSION;
 pub(crate) use pairs::Unexplained;
-pub(crate) use prices::LEAST_EFFECT;
+pub(crate) use prices::MIN_EFFECT;
 pub(crate) use rounds::retransmitted_share;
 pub(crate) use score::splitmix;
 pub(crate) use uplinks::{RackDirection, Reach};

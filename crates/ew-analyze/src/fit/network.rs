@@ -1,7 +1,7 @@
 //! The explained network: what hosts do, what differs, and what nothing explains.
 
 use super::filling::PRIVATE;
-use super::hypothesis::{Capacities, Direction, Effect, Fabric, Hypothesis, Part, Place};
+use super::hypothesis::{Capacities, Direction, Effect, Fabric, Hypothesis, Location, Part};
 use super::members::Posterior;
 use super::noise::LITTLE_STARVATION;
 use super::pairs::Unexplained;
@@ -44,7 +44,7 @@ pub(crate) struct SlowSide {
 /// A part of the explanation, and what it is worth.
 #[derive(Clone, Debug)]
 pub(crate) struct PartFound {
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) effect: Effect,
     /// What the explanation loses without it, nats.
     pub(crate) gain: f64,
@@ -52,8 +52,8 @@ pub(crate) struct PartFound {
     pub(crate) explained: usize,
     pub(crate) touched: usize,
     pub(crate) rounds: usize,
-    /// Places that would explain as much.
-    pub(crate) rivals: Vec<Place>,
+    /// Locations that would explain as much.
+    pub(crate) rivals: Vec<Location>,
 }
 
 /// A flow that shared no end with another, and that only its hosts limit.
@@ -255,8 +255,8 @@ impl Network {
     pub(crate) fn connection_limit(&self) -> Option<f64> {
         self.parts
             .iter()
-            .find_map(|part| match (part.place, part.effect) {
-                (Place::Connection, Effect::Capacity(value)) => Some(value),
+            .find_map(|part| match (part.location, part.effect) {
+                (Location::Connection, Effect::Capacity(value)) => Some(value),
                 _ => None,
             })
     }
@@ -303,7 +303,7 @@ impl<'a> Fitted<'a> {
         };
         hosts_alone
             .parts
-            .retain(|part| matches!(part.place, Place::Host(..)));
+            .retain(|part| matches!(part.location, Location::Host(..)));
         let mut of = |capacities: &Capacities| -> Vec<Vec<Predicted>> {
             rounds
                 .rounds
@@ -332,18 +332,18 @@ impl<'a> Fitted<'a> {
                 .iter()
                 .zip(&self.predicted[at])
                 .enumerate();
-            flows.map(move |(place, (obs, predicted))| (at, place, obs, *predicted))
+            flows.map(move |(slot, (obs, predicted))| (at, slot, obs, *predicted))
         })
     }
 
     /// Whether only hosts, or the pair, limit a flow, and it shares none with another.
-    pub(super) fn is_isolated(&self, round: usize, place: usize, predicted: &Predicted) -> bool {
+    pub(super) fn is_isolated(&self, round: usize, slot: usize, predicted: &Predicted) -> bool {
         let round = &self.rounds.rounds[round];
-        let obs = &self.rounds.of(round)[place];
+        let obs = &self.rounds.of(round)[slot];
         let is_host = (predicted.bottleneck as usize) < 2 * self.rounds.hosts;
         let is_pair = predicted.bottleneck == PRIVATE
             && self.capacities.pairs.contains_key(&(obs.src, obs.dst));
-        round.alone[place] && (is_host || is_pair) && predicted.users < 1.5
+        round.alone[slot] && (is_host || is_pair) && predicted.users < 1.5
     }
 
     fn sums(&self) -> BTreeMap<(usize, usize), (f64, f64)> {
@@ -368,16 +368,16 @@ impl<'a> Fitted<'a> {
 }
 
 fn isolated(fitted: &Fitted<'_>) -> Vec<Isolated> {
-    let flows = fitted.flows().filter(|(round, place, obs, predicted)| {
+    let flows = fitted.flows().filter(|(round, slot, obs, predicted)| {
         let hidden = fitted.capacities.paths > 1 && obs.racks.is_some();
-        !hidden && fitted.is_isolated(*round, *place, predicted)
+        !hidden && fitted.is_isolated(*round, *slot, predicted)
     });
-    let isolated = |(round, place, obs, _): (usize, usize, &Obs, Predicted)| Isolated {
+    let isolated = |(round, slot, obs, _): (usize, usize, &Obs, Predicted)| Isolated {
         src: obs.src,
         dst: obs.dst,
         stage: fitted.rounds.rounds[round].stage,
         bits_per_sec: obs.bits_per_sec,
-        expected_bits_per_sec: fitted.asked[round][place].bits_per_sec,
+        expected_bits_per_sec: fitted.asked[round][slot].bits_per_sec,
         retransmitted_share: obs.retransmitted_share,
         is_steady: obs.is_steady,
         crosses: obs.racks.is_some(),
@@ -434,7 +434,7 @@ fn classes(
 fn slow_sides(fitted: &Fitted<'_>, parts: &[PartFound]) -> BTreeMap<Side, SlowSide> {
     let mut slow = BTreeMap::new();
     for part in parts {
-        let Place::Host(host, direction) = part.place else {
+        let Location::Host(host, direction) = part.location else {
             continue;
         };
         let sides = [
@@ -456,14 +456,14 @@ fn slow_side(fitted: &Fitted<'_>, part: &PartFound, side: Side) -> SlowSide {
     } as u32;
     let mut rates = Vec::new();
     let mut partners = BTreeSet::new();
-    for (round, place, obs, predicted) in fitted.flows() {
+    for (round, slot, obs, predicted) in fitted.flows() {
         let (own, other) = match side {
             Side::Tx(host) => (obs.src == host, obs.dst),
             Side::Rx(host) => (obs.dst == host, obs.src),
         };
         let is_limit = predicted.bottleneck == resource || predicted.lossy;
         let had_cpu = obs.starvation < LITTLE_STARVATION;
-        if own && is_limit && had_cpu && fitted.rounds.rounds[round].alone[place] {
+        if own && is_limit && had_cpu && fitted.rounds.rounds[round].alone[slot] {
             rates.push(obs.bits_per_sec);
             partners.insert(other);
         }
@@ -497,7 +497,7 @@ fn parts(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<PartFound> {
             let (touched, explained, in_rounds) =
                 compare(rounds, &with, &predictions(search, &without));
             PartFound {
-                place: hypothesis.parts[index].place,
+                location: hypothesis.parts[index].location,
                 effect: hypothesis.parts[index].effect,
                 gain,
                 explained,
@@ -509,8 +509,13 @@ fn parts(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<PartFound> {
         .collect()
 }
 
-/// Places that explain as much as a part's own, best first.
-fn equals(search: &mut Search<'_>, hypothesis: &Hypothesis, index: usize, best: f64) -> Vec<Place> {
+/// Locations that explain as much as a part's own, best first.
+fn equals(
+    search: &mut Search<'_>,
+    hypothesis: &Hypothesis,
+    index: usize,
+    best: f64,
+) -> Vec<Location> {
     let mut equals: Vec<(f64, Part)> = Vec::new();
     for rival in rivals(search.rounds, hypothesis, index) {
         let mut other = hypothesis.clone();
@@ -521,7 +526,7 @@ fn equals(search: &mut Search<'_>, hypothesis: &Hypothesis, index: usize, best: 
         }
     }
     equals.sort_by(|a, b| b.0.total_cmp(&a.0));
-    equals.into_iter().map(|(_, part)| part.place).collect()
+    equals.into_iter().map(|(_, part)| part.location).collect()
 }
 
 fn predictions(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<f64> {
@@ -557,7 +562,7 @@ fn compare(rounds: &Rounds, with: &[f64], without: &[f64]) -> (usize, usize, usi
     (touched, explained, in_rounds)
 }
 
-/// Whether a direction of a place is meant, by index: 0 is out, 1 is in.
+/// Whether a direction of a location is meant, by index: 0 is out, 1 is in.
 pub(super) fn is_meant(direction: Direction, index: usize) -> bool {
     if index == 0 {
         direction.has_tx()

@@ -5,7 +5,7 @@
 //! a high one still proves capacity.
 
 /// Standard deviation of the logarithm of a flow's rate that has its bottleneck to itself: the
-/// least that is assumed. A run's own repeats may show more.
+/// min that is assumed. A run's own repeats may show more.
 pub(super) const ISOLATED_SIGMA: f64 = 0.025;
 /// The max that a run's own repeats may reach.
 pub(super) const MAX_ISOLATED_SIGMA: f64 = 0.08;

@@ -1,7 +1,7 @@
 //! Single ordered pairs that are slow although neither of their hosts is: a path between them.
 
 use super::MAD_TO_SIGMA;
-use super::hypothesis::{Direction, Effect, Hypothesis, Part, Place};
+use super::hypothesis::{Direction, Effect, Hypothesis, Location, Part};
 use super::noise::{OVERDISPERSION, log_kernel};
 use super::prices;
 use super::rounds::Obs;
@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A larger share of the measured pairs is no exception but a structure that the model does not
 /// know.
-const MOST_SHARE: f64 = 0.05;
+const MAX_SHARE: f64 = 0.05;
 /// So many may always be.
 const ALWAYS: usize = 2;
 /// Rounds in which a pair must have been seen: what happened in one or two of them explains it as
 /// well.
-const LEAST_ROUNDS: usize = 3;
+const MIN_ROUNDS: usize = 3;
 
 /// Adds pairs while they explain more than they cost.
 pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
@@ -27,7 +27,7 @@ pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
         .iter()
         .map(|obs| (obs.src, obs.dst))
         .collect();
-    let most = ALWAYS.max((MOST_SHARE * measured.len() as f64) as usize);
+    let max = ALWAYS.max((MAX_SHARE * measured.len() as f64) as usize);
     let mut hypothesis = without.clone();
     for added in 0.. {
         let Some(part) = best(search, &hypothesis) else {
@@ -37,7 +37,7 @@ pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
         if search.worth(&other) <= search.worth(&hypothesis) {
             break;
         }
-        if added == most {
+        if added == max {
             return without;
         }
         hypothesis = other;
@@ -51,10 +51,10 @@ fn best(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Option<Part> {
         isolated_pairs(search, hypothesis)
             .into_iter()
             .filter_map(|((src, dst), flows)| {
-                let place = Place::Pair(src, dst);
-                let (gain, effect) = gain(&flows).filter(|_| flows.len() >= LEAST_ROUNDS)?;
-                let part = Part { place, effect };
-                let is_new = !hypothesis.has(place) && gain > prices::of_part(rounds, &part);
+                let location = Location::Pair(src, dst);
+                let (gain, effect) = gain(&flows).filter(|_| flows.len() >= MIN_ROUNDS)?;
+                let part = Part { location, effect };
+                let is_new = !hypothesis.has(location) && gain > prices::of_part(rounds, &part);
                 is_new.then_some((gain, part))
             });
     candidates
@@ -97,7 +97,7 @@ pub(crate) struct Unexplained {
 }
 
 /// A flow that shares nothing.
-struct Lone<'r> {
+struct IsolatedFlow<'r> {
     obs: &'r Obs,
     /// Bits per second.
     predicted: f64,
@@ -105,7 +105,7 @@ struct Lone<'r> {
     sigma: f64,
 }
 
-impl Lone<'_> {
+impl IsolatedFlow<'_> {
     fn kernel(&self, predicted: f64) -> f64 {
         log_kernel(
             self.obs.ln_rate - predicted.max(1.0).ln(),
@@ -116,7 +116,7 @@ impl Lone<'_> {
 }
 
 /// By ordered pair its flows that share nothing.
-type Pairs<'r> = BTreeMap<(HostId, HostId), Vec<Lone<'r>>>;
+type Pairs<'r> = BTreeMap<(HostId, HostId), Vec<IsolatedFlow<'r>>>;
 
 fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs<'r> {
     let rounds = search.rounds;
@@ -124,12 +124,12 @@ fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs
     let mut pairs: Pairs<'r> = BTreeMap::new();
     for round in &rounds.rounds {
         let predicted = search.scorer().mean_prediction(&capacities, round);
-        for (place, obs) in rounds.of(round).iter().enumerate() {
-            let is_lone = round.alone[place] && predicted[place].users < 1.5;
-            if is_lone && (obs.racks.is_none() || capacities.paths == 1) {
-                let flow = Lone {
+        for (slot, obs) in rounds.of(round).iter().enumerate() {
+            let is_isolated = round.alone[slot] && predicted[slot].users < 1.5;
+            if is_isolated && (obs.racks.is_none() || capacities.paths == 1) {
+                let flow = IsolatedFlow {
                     obs,
-                    predicted: predicted[place].bits_per_sec,
+                    predicted: predicted[slot].bits_per_sec,
                     sigma: hypothesis.isolated_sigma,
                 };
                 pairs.entry((obs.src, obs.dst)).or_default().push(flow);
@@ -143,15 +143,19 @@ fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs
 /// The flows of a slow host spread as they do with all its peers: what makes it slow, such as loss,
 /// may scatter them. One peer's flows are odd only beyond that.
 fn widen(hypothesis: &Hypothesis, pairs: &mut Pairs<'_>) {
-    let slow_sides = hypothesis.parts.iter().flat_map(|part| match part.place {
-        Place::Host(host, direction) => vec![
-            direction.has_tx().then_some((host, true)),
-            direction.has_rx().then_some((host, false)),
-        ],
-        _ => Vec::new(),
-    });
+    let slow_sides = hypothesis
+        .parts
+        .iter()
+        .flat_map(|part| match part.location {
+            Location::Host(host, direction) => vec![
+                direction.has_tx().then_some((host, true)),
+                direction.has_rx().then_some((host, false)),
+            ],
+            _ => Vec::new(),
+        });
     for (host, sends) in slow_sides.flatten() {
-        let is_own = |flow: &Lone<'_>| host == if sends { flow.obs.src } else { flow.obs.dst };
+        let is_own =
+            |flow: &IsolatedFlow<'_>| host == if sends { flow.obs.src } else { flow.obs.dst };
         let own = pairs.values().flatten().filter(|flow| is_own(flow));
         let residuals: Vec<f64> = own
             .map(|flow| flow.obs.ln_rate - flow.predicted.max(1.0).ln())
@@ -163,22 +167,23 @@ fn widen(hypothesis: &Hypothesis, pairs: &mut Pairs<'_>) {
     }
 }
 
-fn gain(flows: &[Lone<'_>]) -> Option<(f64, Effect)> {
+fn gain(flows: &[IsolatedFlow<'_>]) -> Option<(f64, Effect)> {
     let rates: Vec<f64> = flows.iter().map(|flow| flow.obs.bits_per_sec).collect();
     let middle = median(&rates)?;
-    let of_flow =
-        |flow: &Lone<'_>| flow.kernel(flow.predicted.min(middle)) - flow.kernel(flow.predicted);
+    let of_flow = |flow: &IsolatedFlow<'_>| {
+        flow.kernel(flow.predicted.min(middle)) - flow.kernel(flow.predicted)
+    };
     let gain = flows.iter().map(of_flow).sum::<f64>() / OVERDISPERSION;
     let is_effect = flows
         .iter()
-        .any(|flow| middle < (1.0 - prices::LEAST_EFFECT) * flow.predicted);
+        .any(|flow| middle < (1.0 - prices::MIN_EFFECT) * flow.predicted);
     is_effect.then_some((gain, Effect::Capacity(middle)))
 }
 
 /// Either end, in the pair's direction.
-pub(super) fn rivals(src: HostId, dst: HostId) -> Vec<Place> {
+pub(super) fn rivals(src: HostId, dst: HostId) -> Vec<Location> {
     vec![
-        Place::Host(src, Direction::Tx),
-        Place::Host(dst, Direction::Rx),
+        Location::Host(src, Direction::Tx),
+        Location::Host(dst, Direction::Rx),
     ]
 }

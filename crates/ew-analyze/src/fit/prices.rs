@@ -1,7 +1,7 @@
-//! What an assumption costs before it may explain anything: BIC for its value, the number of places
-//! it could have been at, and how odd it is (prior odds). All in nats.
+//! What an assumption costs before it may explain anything: BIC for its value, the number of
+//! locations it could have been at, and how odd it is (prior odds). All in nats.
 
-use super::hypothesis::{Effect, Fabric, Hypothesis, Part, Place};
+use super::hypothesis::{Effect, Fabric, Hypothesis, Location, Part};
 use super::rounds::Rounds;
 
 /// Prior odds that a given thing is at fault.
@@ -11,31 +11,31 @@ const PIPE_ODDS: f64 = 1.0;
 /// So are they by parallel paths.
 const PATHS_ODDS: f64 = 0.5;
 /// A loss of capacity below this share is no finding.
-pub(crate) const LEAST_EFFECT: f64 = 0.07;
+pub(crate) const MIN_EFFECT: f64 = 0.07;
 /// Explanations this close are equal: odds of twenty to one.
 pub(super) const EQUAL: f64 = 3.0;
 
-fn price(rounds: &Rounds, places: f64, odds: f64) -> f64 {
-    0.5 * (rounds.rounds.len().max(2) as f64).ln() + places.max(1.0).ln() + (1.0 / odds).ln()
+fn price(rounds: &Rounds, locations: f64, odds: f64) -> f64 {
+    0.5 * (rounds.rounds.len().max(2) as f64).ln() + locations.max(1.0).ln() + (1.0 / odds).ln()
 }
 
 /// Of one part.
 pub(super) fn of_part(rounds: &Rounds, part: &Part) -> f64 {
     let (hosts, racks) = (rounds.hosts as f64, rounds.racks as f64);
-    let places = match part.place {
-        Place::Host(..) => 2.0 * hosts,
-        Place::Rack(..) => 2.0 * racks,
-        Place::Member(..) => 3.0 * racks,
-        Place::Pair(..) => hosts * (hosts - 1.0),
+    let locations = match part.location {
+        Location::Host(..) => 2.0 * hosts,
+        Location::Rack(..) => 2.0 * racks,
+        Location::Member(..) => 3.0 * racks,
+        Location::Pair(..) => hosts * (hosts - 1.0),
         // It is one thing, and nothing odd: one connection seldom fills a fast link.
-        Place::Connection => return price(rounds, 1.0, PIPE_ODDS),
+        Location::Connection => return price(rounds, 1.0, PIPE_ODDS),
     };
-    // Loss is one more thing to be at the same place.
+    // Loss is a second possible effect at the same location.
     let kinds = match part.effect {
         Effect::Capacity(_) => 0.0,
         Effect::Loss(_) => 2.0_f64.ln(),
     };
-    price(rounds, places, FAULT_ODDS) + kinds
+    price(rounds, locations, FAULT_ODDS) + kinds
 }
 
 /// Of how racks are tied.

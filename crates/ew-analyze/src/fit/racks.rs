@@ -1,7 +1,7 @@
 //! How racks are tied: by nothing that limits, by pipes, or by hidden parallel paths; and racks
 //! that differ from the others.
 
-use super::hypothesis::{Direction, Effect, Fabric, Hypothesis, Part, Place};
+use super::hypothesis::{Direction, Effect, Fabric, Hypothesis, Location, Part};
 use super::members::{self, Posterior};
 use super::noise::{ISOLATED_SIGMA, log_kernel};
 use super::rounds::Rounds;
@@ -30,12 +30,12 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
     let sizes: Vec<f64> = (0..search.rounds.racks)
         .map(|rack| hosts.hosts_bits_per_sec(search.rounds, rack))
         .collect();
-    let (least, most) = (
+    let (min, max) = (
         sizes.iter().copied().fold(f64::INFINITY, f64::min),
         sizes.iter().copied().fold(0.0, f64::max),
     );
-    let asked = most_asked(search, hosts);
-    let is_limit = |value: &f64| *value < (1.0 - prices::LEAST_EFFECT) * asked;
+    let asked = max_asked(search, hosts);
+    let is_limit = |value: &f64| *value < (1.0 - prices::MIN_EFFECT) * asked;
     let equal = SUM_QUANTILES
         .iter()
         .filter_map(|share| quantile(&sums, *share))
@@ -43,10 +43,10 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
     let equal: Vec<f64> = equal.filter(is_limit).collect();
     let proportional: Vec<Fabric> = equal
         .iter()
-        .map(|sum| Fabric::Proportional(least / sum))
+        .map(|sum| Fabric::Proportional(min / sum))
         .collect();
     let mut kinds: Vec<Vec<Fabric>> = vec![equal.into_iter().map(Fabric::Equal).collect()];
-    if most > least * 1.05 {
+    if max > min * 1.05 {
         // Explaining as much, it shows less about the greater racks.
         kinds.insert(0, proportional);
     }
@@ -100,14 +100,14 @@ fn sums(rounds: &Rounds, rack: impl Fn((usize, usize)) -> usize) -> BTreeMap<usi
     all
 }
 
-/// The most that was asked of a rack's uplink, by hosts alone.
-fn most_asked(search: &mut Search<'_>, hosts: &Hypothesis) -> f64 {
+/// The max that was asked of a rack's uplink, by hosts alone.
+fn max_asked(search: &mut Search<'_>, hosts: &Hypothesis) -> f64 {
     let unlimited = Hypothesis {
         fabric: Fabric::Unlimited,
         ..hosts.clone()
     };
     let capacities = unlimited.capacities(search.rounds);
-    let mut most: f64 = 0.0;
+    let mut max: f64 = 0.0;
     for round in &search.rounds.rounds {
         let mut of_round: BTreeMap<usize, f64> = BTreeMap::new();
         let predicted = search.scorer().predict(&capacities, round).to_vec();
@@ -116,9 +116,9 @@ fn most_asked(search: &mut Search<'_>, hosts: &Hypothesis) -> f64 {
                 *of_round.entry(from).or_default() += predicted.bits_per_sec;
             }
         }
-        most = of_round.into_values().fold(most, f64::max);
+        max = of_round.into_values().fold(max, f64::max);
     }
-    most
+    max
 }
 
 /// Racks whose uplinks differ from the others', or lose packets.
@@ -150,7 +150,7 @@ fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> {
     let mut parts = Vec::new();
     for rack in 0..rounds.racks {
         for direction in [Direction::Tx, Direction::Rx, Direction::Both] {
-            let place = Place::Rack(rack, direction);
+            let location = Location::Rack(rack, direction);
             if overlaps(hypothesis, rack, direction) {
                 continue;
             }
@@ -178,14 +178,14 @@ fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> {
                 .iter()
                 .filter_map(|share| Some(ABOVE * quantile(sums, *share)?));
             // Under a common limit a rack may also have more than the others.
-            let differs = |value: &f64| (value / now).ln().abs() > prices::LEAST_EFFECT;
+            let differs = |value: &f64| (value / now).ln().abs() > prices::MIN_EFFECT;
             parts.extend(values.filter(differs).map(|value| Part {
-                place,
+                location,
                 effect: Effect::Capacity(value),
             }));
             parts.extend(
                 loss::of_rack(rounds, hypothesis, rack, direction).map(|left| Part {
-                    place,
+                    location,
                     effect: Effect::Loss(left),
                 }),
             );
@@ -195,8 +195,8 @@ fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> {
 }
 
 fn overlaps(hypothesis: &Hypothesis, rack: usize, direction: Direction) -> bool {
-    let is_same = |part: &Part| match part.place {
-        Place::Rack(other, known) if other == rack => {
+    let is_same = |part: &Part| match part.location {
+        Location::Rack(other, known) if other == rack => {
             known.has_tx() && direction.has_tx() || known.has_rx() && direction.has_rx()
         }
         _ => false,
@@ -222,7 +222,7 @@ pub(super) fn hidden(
         || best
             .parts
             .iter()
-            .any(|part| matches!(part.place, Place::Rack(..)));
+            .any(|part| matches!(part.location, Location::Rack(..)));
     if !search.rounds.has_crossing() || !(is_limited || fits_badly(search, best)) {
         return None;
     }
@@ -237,16 +237,16 @@ pub(super) fn hidden(
     let mut other = hosts.clone();
     other
         .parts
-        .retain(|part| matches!(part.place, Place::Host(..)));
+        .retain(|part| matches!(part.location, Location::Host(..)));
     other.fabric = Fabric::Paths {
         paths: posterior.paths,
         each_bits_per_sec: posterior.each_bits_per_sec,
     };
     other.split_sigma = posterior.split_sigma;
     if let Some((rack, value)) = posterior.bad_member() {
-        let place = Place::Member(rack, Direction::Both);
+        let location = Location::Member(rack, Direction::Both);
         other.parts.push(Part {
-            place,
+            location,
             effect: Effect::Capacity(value),
         });
     }
@@ -292,11 +292,15 @@ fn fits_badly(search: &mut Search<'_>, hypothesis: &Hypothesis) -> bool {
 }
 
 /// Every rack, every direction.
-pub(super) fn rivals(rounds: &Rounds, place: impl Fn(usize, Direction) -> Place) -> Vec<Place> {
+pub(super) fn rivals(
+    rounds: &Rounds,
+    location: impl Fn(usize, Direction) -> Location,
+) -> Vec<Location> {
     let racks = 0..rounds.racks;
     racks
         .flat_map(|rack| {
-            [Direction::Tx, Direction::Rx, Direction::Both].map(|direction| place(rack, direction))
+            [Direction::Tx, Direction::Rx, Direction::Both]
+                .map(|direction| location(rack, direction))
         })
         .collect()
 }

@@ -125,12 +125,11 @@ impl Rounds {
                 }
             }
         }
-        let places = all
+        let slots = all
             .rounds
             .iter()
             .flat_map(|round| round.flows.clone().map(move |at| (round, at)));
-        let isolated =
-            places.filter(|(round, at)| Self::is_isolated(round, at - round.flows.start));
+        let isolated = slots.filter(|(round, at)| Self::is_isolated(round, at - round.flows.start));
         all.loss = Index::new(&all.obs, isolated.map(|(_, at)| at).collect());
         all
     }
@@ -174,13 +173,13 @@ impl Rounds {
     }
 
     /// Whether a flow, by its index in the round, shares no end and no rack's uplink with another.
-    pub(super) fn is_isolated(round: &Round, place: usize) -> bool {
-        round.sums.iter().all(|sums| sums.of(place).flows < 1.5)
+    pub(super) fn is_isolated(round: &Round, slot: usize) -> bool {
+        round.sums.iter().all(|sums| sums.of(slot).flows < 1.5)
     }
 
     /// Share of a flow's weight that its split of the sums has: a flow by itself is its own sum.
-    pub(super) fn split_weight(round: &Round, place: usize) -> f64 {
-        let parts = round.sums.iter().map(|sums| 0.5 / sums.of(place).flows);
+    pub(super) fn split_weight(round: &Round, slot: usize) -> f64 {
+        let parts = round.sums.iter().map(|sums| 0.5 / sums.of(slot).flows);
         1.0 - parts.sum::<f64>()
     }
 
@@ -205,18 +204,18 @@ impl Rounds {
             .collect();
         let gaps: Vec<f64> = starved.iter().map(|(_, gap)| *gap).collect();
         let degrees: Vec<f64> = starved.iter().map(|(degree, _)| *degree).collect();
-        let is_harmless = starved.len() >= LEAST_TO_FORGIVE
+        let is_harmless = starved.len() >= MIN_TO_FORGIVE
             && quantile(&gaps, LOWER_PART).is_some_and(|gap| gap > HARMLESS);
-        let Some(degree) = quantile(&degrees, MOST_DEGREES).filter(|_| is_harmless) else {
+        let Some(degree) = quantile(&degrees, MAX_DEGREES).filter(|_| is_harmless) else {
             return;
         };
         for round in &mut self.rounds {
-            for (place, obs) in self.obs[round.flows.clone()].iter_mut().enumerate() {
+            for (slot, obs) in self.obs[round.flows.clone()].iter_mut().enumerate() {
                 if obs.starvation > degree {
                     continue;
                 }
                 for sums in &mut round.sums {
-                    let sum = &mut sums.groups[sums.group_of[place] as usize];
+                    let sum = &mut sums.groups[sums.group_of[slot] as usize];
                     sum.doubt -= obs.starvation / sum.flows;
                 }
                 obs.doubt -= obs.starvation;
@@ -235,7 +234,7 @@ impl Rounds {
             let gaps: Vec<f64> = isolated
                 .map(|(obs, _)| obs.ln_rate - rate(obs.src).min(rate(obs.dst)).ln())
                 .collect();
-            let Some(middle) = median(&gaps).filter(|_| gaps.len() >= LEAST_TO_EXCUSE) else {
+            let Some(middle) = median(&gaps).filter(|_| gaps.len() >= MIN_TO_EXCUSE) else {
                 continue;
             };
             let of_stage = of_stages.entry(round.stage).or_default();
@@ -272,13 +271,13 @@ impl Rounds {
     fn doubt(&mut self, round: usize, is_meant: impl Fn(&Obs) -> bool) {
         let round = &mut self.rounds[round];
         let flows = &mut self.obs[round.flows.clone()];
-        for (place, obs) in flows
+        for (slot, obs) in flows
             .iter_mut()
             .enumerate()
             .filter(|(_, obs)| is_meant(obs))
         {
             for sums in &mut round.sums {
-                let group = sums.group_of[place] as usize;
+                let group = sums.group_of[slot] as usize;
                 let sum = &mut sums.groups[group];
                 sum.doubt += (1.0 - obs.doubt) / sum.flows;
             }
@@ -298,22 +297,22 @@ impl Rounds {
 }
 
 impl Sums {
-    pub(super) fn of(&self, place: usize) -> &Sum {
-        &self.groups[self.group_of[place] as usize]
+    pub(super) fn of(&self, slot: usize) -> &Sum {
+        &self.groups[self.group_of[slot] as usize]
     }
 }
 
 /// A flow of so many connections spreads over parallel paths.
 const MANY_STREAMS: f64 = 4.0;
 /// Starved flows that must be as fast as the others before starvation is forgiven.
-const LEAST_TO_FORGIVE: usize = 8;
+const MIN_TO_FORGIVE: usize = 8;
 /// Of them the lower part, which slow hosts may be in, and what it may lose, as a logarithm.
 const LOWER_PART: f64 = 0.4;
 const HARMLESS: f64 = -0.05;
 /// Forgiven up to what so many of them had.
-const MOST_DEGREES: f64 = 0.9;
+const MAX_DEGREES: f64 = 0.9;
 /// Flows without which nobody can know whether all flows of a round were degraded.
-const LEAST_TO_EXCUSE: usize = 4;
+const MIN_TO_EXCUSE: usize = 4;
 /// How far below their classes' rates they are in the median, as a logarithm.
 const SLOW_ROUND: f64 = -0.07;
 
@@ -393,12 +392,12 @@ fn sums(
     let at_host = counts(flows, hosts, &end);
     let mut number: BTreeMap<(u8, usize), u32> = BTreeMap::new();
     let mut sums = Sums::default();
-    for (place, obs) in flows.iter().enumerate() {
+    for (slot, obs) in flows.iter().enumerate() {
         let host = end(obs).index();
         let key = match rack(obs) {
             _ if at_host[host] > 1 => (0, host),
             Some(rack) => (1, rack),
-            None => (2, place),
+            None => (2, slot),
         };
         let group = *number.entry(key).or_insert_with(|| {
             sums.groups.push(Sum::default());

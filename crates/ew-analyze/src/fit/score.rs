@@ -77,14 +77,14 @@ impl<'a> Scorer<'a> {
         let draws = self.draws_of(capacities);
         self.predict_draws(capacities, round, draws);
         let mut mean = self.draws[0].clone();
-        for (place, predicted) in mean.iter_mut().enumerate() {
+        for (slot, predicted) in mean.iter_mut().enumerate() {
             let logs = self.draws[..draws]
                 .iter()
-                .map(|draw| draw[place].bits_per_sec.max(1.0).ln());
+                .map(|draw| draw[slot].bits_per_sec.max(1.0).ln());
             predicted.bits_per_sec = (logs.sum::<f64>() / draws as f64).exp();
             predicted.users = self.draws[..draws]
                 .iter()
-                .map(|draw| draw[place].users)
+                .map(|draw| draw[slot].users)
                 .fold(0.0, f64::max);
         }
         mean
@@ -115,7 +115,7 @@ impl<'a> Scorer<'a> {
     fn lay_strands(&mut self, capacities: &Capacities, round: &Round, draw: usize) {
         self.strands.clear();
         self.first_strand.clear();
-        for (place, obs) in self.rounds.of(round).iter().enumerate() {
+        for (slot, obs) in self.rounds.of(round).iter().enumerate() {
             self.first_strand.push(self.strands.len());
             let pair = capacities.pairs.get(&(obs.src, obs.dst)).copied();
             let connections = obs.streams * capacities.connection_bits_per_sec;
@@ -138,7 +138,7 @@ impl<'a> Scorer<'a> {
                 continue;
             };
             for (member, connections) in
-                members(obs, capacities.paths, round.flows.start + place, draw)
+                members(obs, capacities.paths, round.flows.start + slot, draw)
             {
                 let (up, down) = (capacities.up(from, member), capacities.down(to, member));
                 self.strands.push(Strand {
@@ -157,8 +157,8 @@ impl<'a> Scorer<'a> {
         self.users.resize(capacities.bits_per_sec.len(), 0.0);
         let flows = &mut self.draws[draw];
         flows.clear();
-        for (place, obs) in self.rounds.of(round).iter().enumerate() {
-            let own = &self.shares[self.first_strand[place]..self.first_strand[place + 1]];
+        for (slot, obs) in self.rounds.of(round).iter().enumerate() {
+            let own = &self.shares[self.first_strand[slot]..self.first_strand[slot + 1]];
             let bottleneck = own[0].bottleneck;
             if let Some(users) = self.users.get_mut(bottleneck as usize) {
                 *users += 1.0;
@@ -313,13 +313,13 @@ fn score_splits(
     draws: &[Vec<Predicted>],
 ) -> f64 {
     let mut score = 0.0;
-    for (place, obs) in flows.iter().enumerate() {
-        let weight = Rounds::split_weight(round, place);
+    for (slot, obs) in flows.iter().enumerate() {
+        let weight = Rounds::split_weight(round, slot);
         if weight < 1e-6 {
             continue;
         }
         let of_draw = |draw: &Vec<Predicted>| {
-            let flow = &draw[place];
+            let flow = &draw[slot];
             let z = obs.ln_rate - flow.bits_per_sec.max(1.0).ln();
             density(z, flow_sigma(hypothesis, obs, flow), obs.doubt)
         };

@@ -1,7 +1,7 @@
 //! The smallest set of departures that explains the rounds: add what explains most, change it for
 //! what explains more, drop what explains nothing.
 
-use super::hypothesis::{Effect, Fabric, Hypothesis, Part, Place};
+use super::hypothesis::{Effect, Fabric, Hypothesis, Location, Part};
 use super::rounds::Rounds;
 use super::score::Scorer;
 use super::{connections, hosts, members, pairs, prices, racks};
@@ -10,7 +10,7 @@ use ew_model::HostId;
 /// Passes of exchanging parts; each must gain.
 const EXCHANGES: usize = 3;
 /// What an exchange must gain, nats: less is rounding.
-const LEAST_GAIN: f64 = 0.5;
+const MIN_GAIN: f64 = 0.5;
 
 /// A search through hypotheses about one run.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl<'a> Search<'a> {
     ) -> f64 {
         let mut best = self.score(hypothesis);
         for step in steps.iter().flat_map(|step| [*step, 1.0 / step]) {
-            for _ in 0..MOST_STEPS {
+            for _ in 0..MAX_STEPS {
                 let Some(at) = value(hypothesis) else {
                     return best;
                 };
@@ -122,10 +122,10 @@ impl<'a> Search<'a> {
     }
 
     /// Greedy may have named the sender that a slow receiver happened to meet most: tries every
-    /// rival in its place.
+    /// rival instead of it.
     fn exchange(&mut self, mut hypothesis: Hypothesis) -> Hypothesis {
         for _ in 0..EXCHANGES {
-            let mut best = self.worth(&hypothesis) + LEAST_GAIN;
+            let mut best = self.worth(&hypothesis) + MIN_GAIN;
             let mut better = None;
             for index in 0..hypothesis.parts.len() {
                 for rival in rivals(self.rounds, &hypothesis, index) {
@@ -171,19 +171,19 @@ impl<'a> Search<'a> {
 /// bring it near theirs.
 fn is_effect(hypothesis: &Hypothesis, part: &Part) -> bool {
     let class = |host: HostId| hypothesis.classes[hypothesis.class_of[host.index()]];
-    let expected = match part.place {
-        Place::Host(host, _) => class(host),
-        Place::Pair(src, dst) => class(src).min(class(dst)),
+    let expected = match part.location {
+        Location::Host(host, _) => class(host),
+        Location::Pair(src, dst) => class(src).min(class(dst)),
         _ => return true,
     };
     match part.effect {
-        Effect::Capacity(value) => value < (1.0 - prices::LEAST_EFFECT) * expected,
+        Effect::Capacity(value) => value < (1.0 - prices::MIN_EFFECT) * expected,
         Effect::Loss(_) => true,
     }
 }
 
 /// Steps of one climb in one direction.
-const MOST_STEPS: usize = 6;
+const MAX_STEPS: usize = 6;
 /// Step sizes, coarse to fine.
 pub(super) const COARSE: [f64; 3] = [1.10, 1.03, 1.01];
 pub(super) const FINE: [f64; 2] = [1.03, 1.01];
@@ -198,7 +198,7 @@ pub(super) fn fabric_value(hypothesis: &mut Hypothesis) -> Option<&mut f64> {
 pub(super) fn part_value(hypothesis: &mut Hypothesis, part: usize) -> Option<&mut f64> {
     match hypothesis.parts.get_mut(part)? {
         Part {
-            place: Place::Member(..),
+            location: Location::Member(..),
             ..
         } => None,
         Part {
@@ -212,15 +212,15 @@ pub(super) fn part_value(hypothesis: &mut Hypothesis, part: usize) -> Option<&mu
 /// whose flows it explains.
 pub(super) fn rivals(rounds: &Rounds, hypothesis: &Hypothesis, index: usize) -> Vec<Part> {
     let part = hypothesis.parts[index];
-    let places = match part.place {
-        Place::Host(host, _) => hosts::rivals(rounds, host),
-        Place::Rack(..) => racks::rivals(rounds, Place::Rack),
-        Place::Member(..) => racks::rivals(rounds, Place::Member),
-        Place::Pair(src, dst) => pairs::rivals(src, dst),
-        Place::Connection => Vec::new(),
+    let locations = match part.location {
+        Location::Host(host, _) => hosts::rivals(rounds, host),
+        Location::Rack(..) => racks::rivals(rounds, Location::Rack),
+        Location::Member(..) => racks::rivals(rounds, Location::Member),
+        Location::Pair(src, dst) => pairs::rivals(src, dst),
+        Location::Connection => Vec::new(),
     };
-    let others = places
+    let others = locations
         .into_iter()
-        .filter(|place| *place != part.place && !hypothesis.has(*place));
-    others.map(|place| Part { place, ..part }).collect()
+        .filter(|location| *location != part.location && !hypothesis.has(*location));
+    others.map(|location| Part { location, ..part }).collect()
 }

@@ -5,11 +5,11 @@
 //! flows. The ratio of a round is what the rack's hosts could have done over that sum, compared
 //! with the intra-rack round nearest in time, so that a drift of the level cancels.
 
-use super::hypothesis::{Effect, Fabric, Place};
+use super::hypothesis::{Effect, Fabric, Location};
 use super::members::Posterior;
 use super::network::{Fitted, is_meant};
 use super::noise::LITTLE_STARVATION;
-use super::prices::LEAST_EFFECT;
+use super::prices::MIN_EFFECT;
 use crate::stats::{median, median_estimate, quantile, scaled};
 use ew_model::analysis::{Estimate, UplinkAnalysis};
 
@@ -20,7 +20,7 @@ const SYSTEMATIC_OPEN: f64 = 0.02;
 /// An uplink with this share of its capacity predicted on it is full.
 const FULL: f64 = 0.99;
 /// Rounds that asked for more than it carried, without which an uplink is not reported to limit.
-const LEAST_ROUNDS: usize = 3;
+const MIN_ROUNDS: usize = 3;
 /// An uplink that was asked to carry this share of what its hosts can do, and did, is not what
 /// limits them.
 const REACHED: f64 = 0.90;
@@ -30,7 +30,7 @@ const REACHED: f64 = 0.90;
 pub(crate) struct RackDirection {
     /// What its hosts can do together.
     pub(crate) hosts_bits_per_sec: f64,
-    /// The most that was carried in a round.
+    /// The max that was carried in a round.
     pub(crate) carried_bits_per_sec: f64,
     /// What it carries. `None` where it does not limit its hosts as far as was seen.
     pub(crate) capacity: Option<Estimate>,
@@ -75,7 +75,7 @@ fn direction(
     let carried = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
     // By what the fit finds of its capacity, and not by what was measured: that would pick the low
     // ones.
-    let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - LEAST_EFFECT) > sum.capacity;
+    let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - MIN_EFFECT) > sum.capacity;
     let asked: Vec<&Sum> = sums.iter().filter(asks_more).collect();
     let full = with_most_cpu(&asked);
     let values: Vec<f64> = full.iter().map(|sum| sum.bits_per_sec).collect();
@@ -106,9 +106,9 @@ fn direction(
         .ratio
         .and_then(|ratio| ratio.low)
         .or_else(|| ratios.iter().copied().reduce(f64::min));
-    let is_sure = full.len() >= LEAST_ROUNDS || fitted.capacities.paths > 1;
+    let is_sure = full.len() >= MIN_ROUNDS || fitted.capacities.paths > 1;
     let is_limit =
-        is_sure && low.is_some_and(|low| low * (1.0 + SYSTEMATIC) > 1.0 / (1.0 - LEAST_EFFECT));
+        is_sure && low.is_some_and(|low| low * (1.0 + SYSTEMATIC) > 1.0 / (1.0 - MIN_EFFECT));
     if !is_limit {
         found.leave_open(fitted, &sums, levels, (rack, index));
     }
@@ -155,18 +155,19 @@ impl RackDirection {
         (count, each): (usize, f64),
         (rack, index): (usize, usize),
     ) {
-        let bad = fitted
-            .hypothesis
-            .parts
-            .iter()
-            .find_map(|part| match (part.place, part.effect) {
-                (Place::Member(other, direction), Effect::Capacity(value))
-                    if other == rack && is_meant(direction, index) =>
-                {
-                    Some(value)
-                }
-                _ => None,
-            });
+        let bad =
+            fitted
+                .hypothesis
+                .parts
+                .iter()
+                .find_map(|part| match (part.location, part.effect) {
+                    (Location::Member(other, direction), Effect::Capacity(value))
+                        if other == rack && is_meant(direction, index) =>
+                    {
+                        Some(value)
+                    }
+                    _ => None,
+                });
         let whole = count as f64 * each;
         let total = bad.map_or(whole, |bad| whole - each + bad);
         let (low, high) = found.total_interval;
@@ -205,8 +206,8 @@ impl RackDirection {
         let of_host =
             |host: usize| fitted.capacities.bits_per_sec[host + index * fitted.rounds.hosts];
         let able: f64 = fitted.rounds.hosts_in(rack).map(of_host).sum();
-        let most = sums.iter().map(|sum| sum.asked).fold(0.0, f64::max);
-        let fullest: Vec<&Sum> = sums.iter().filter(|sum| sum.asked > 0.99 * most).collect();
+        let max = sums.iter().map(|sum| sum.asked).fold(0.0, f64::max);
+        let fullest: Vec<&Sum> = sums.iter().filter(|sum| sum.asked > 0.99 * max).collect();
         let fullest = usable(fullest);
         let ratios: Vec<f64> = fullest
             .iter()
@@ -232,8 +233,8 @@ fn loss_left(fitted: &Fitted<'_>, rack: usize, index: usize) -> Option<f64> {
         .hypothesis
         .parts
         .iter()
-        .find_map(|part| match (part.place, part.effect) {
-            (Place::Rack(other, direction), Effect::Loss(left))
+        .find_map(|part| match (part.location, part.effect) {
+            (Location::Rack(other, direction), Effect::Loss(left))
                 if other == rack && is_meant(direction, index) =>
             {
                 Some(left)
@@ -280,15 +281,15 @@ fn sums(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<Sum> {
             is_full: false,
         };
         let (mut flows, mut load) = (0.0, 0.0);
-        for (place, obs) in rounds.of(round).iter().enumerate() {
+        for (slot, obs) in rounds.of(round).iter().enumerate() {
             let Some((from, to)) = obs.racks else {
                 continue;
             };
             if [from, to][index] != rack {
                 continue;
             }
-            load += fitted.predicted[at][place].bits_per_sec;
-            sum.asked += fitted.asked[at][place].bits_per_sec;
+            load += fitted.predicted[at][slot].bits_per_sec;
+            sum.asked += fitted.asked[at][slot].bits_per_sec;
             sum.bits_per_sec += obs.bits_per_sec;
             sum.starvation += obs.starvation;
             sum.connections += obs.streams;
@@ -301,21 +302,21 @@ fn sums(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<Sum> {
         }
     }
     // Capacity is asked with many connections: few collide on hashed paths, and leave a part of it.
-    let most = all.iter().map(|sum| sum.connections).fold(0.0, f64::max);
-    all.retain(|sum| sum.connections >= MANY_CONNECTIONS * most);
+    let max = all.iter().map(|sum| sum.connections).fold(0.0, f64::max);
+    all.retain(|sum| sum.connections >= MANY_CONNECTIONS * max);
     all
 }
 
-/// Share of the most connections of a round from which on a round asks for capacity.
+/// Share of the max number of connections of a round from which on a round asks for capacity.
 const MANY_CONNECTIONS: f64 = 0.5;
 
 /// All rounds if they carried the same: a full uplink does, whatever starves its hosts, while
 /// missing CPU takes another part in every round. Else those whose ends had CPU; where too few had,
 /// those that had it for half of the time.
 fn with_most_cpu<'s>(sums: &[&'s Sum]) -> Vec<&'s Sum> {
-    let below = |most: f64| {
+    let below = |max: f64| {
         sums.iter()
-            .filter(|sum| sum.starvation < most)
+            .filter(|sum| sum.starvation < max)
             .copied()
             .collect::<Vec<_>>()
     };
@@ -327,7 +328,7 @@ fn with_most_cpu<'s>(sums: &[&'s Sum]) -> Vec<&'s Sum> {
         .is_some_and(|(high, low)| high < STEADY * low);
     if is_steady {
         sums.to_vec()
-    } else if good.len() >= LEAST_ROUNDS {
+    } else if good.len() >= MIN_ROUNDS {
         good
     } else {
         below(HALF_STARVED)
@@ -372,10 +373,10 @@ impl Levels {
                 .iter()
                 .zip(&fitted.predicted[at])
                 .enumerate();
-            let isolated = flows.filter(|(place, (obs, predicted))| {
+            let isolated = flows.filter(|(slot, (obs, predicted))| {
                 obs.racks.is_none()
                     && obs.starvation < LITTLE_STARVATION
-                    && fitted.is_isolated(at, *place, predicted)
+                    && fitted.is_isolated(at, *slot, predicted)
             });
             let ratios: Vec<f64> = isolated
                 .map(|(_, (obs, predicted))| obs.bits_per_sec / predicted.bits_per_sec)

@@ -81,7 +81,7 @@ fn pair(
     let across = across(fitted, (from, to));
     let limit = narrower(out, into);
     let limited = match limit {
-        Some(limit) if capacity(limit) < (1.0 - super::LEAST_EFFECT) * asked => Some(true),
+        Some(limit) if capacity(limit) < (1.0 - super::MIN_EFFECT) * asked => Some(true),
         _ if out.reach == Reach::NotLimiting || into.reach == Reach::NotLimiting => Some(false),
         _ => across.filter(|(_, reached)| *reached > 0.9).map(|_| false),
     };
@@ -134,8 +134,8 @@ fn inside(fitted: &Fitted<'_>, rack: usize) -> Option<Estimate> {
     let is_inside =
         |obs: &Obs| obs.racks.is_none() && fitted.rounds.rack_of[obs.src.index()] == Some(rack);
     let mut of_hosts: BTreeMap<_, Vec<f64>> = BTreeMap::new();
-    for (round, place, obs, predicted) in fitted.flows() {
-        if is_inside(obs) && fitted.is_isolated(round, place, &predicted) {
+    for (round, slot, obs, predicted) in fitted.flows() {
+        if is_inside(obs) && fitted.is_isolated(round, slot, &predicted) {
             of_hosts.entry(obs.src).or_default().push(obs.bits_per_sec);
         }
     }
@@ -147,13 +147,13 @@ fn inside(fitted: &Fitted<'_>, rack: usize) -> Option<Estimate> {
     )
 }
 
-/// Sum of what one rack sends to the other in the rounds in which most was asked, and the share of
-/// that it reached.
+/// Sum of what one rack sends to the other in the rounds in which the max was asked, and the share
+/// of that it reached.
 fn across(fitted: &Fitted<'_>, racks: (usize, usize)) -> Option<(Estimate, f64)> {
     let mut sums: Vec<(f64, f64)> = Vec::new();
     for (at, round) in fitted.rounds.rounds.iter().enumerate() {
         let (mut sum, mut asked) = (0.0, 0.0);
-        for (place, obs) in fitted
+        for (slot, obs) in fitted
             .rounds
             .of(round)
             .iter()
@@ -161,21 +161,21 @@ fn across(fitted: &Fitted<'_>, racks: (usize, usize)) -> Option<(Estimate, f64)>
             .filter(|(_, obs)| obs.racks == Some(racks))
         {
             sum += obs.bits_per_sec;
-            asked += fitted.asked[at][place].bits_per_sec;
+            asked += fitted.asked[at][slot].bits_per_sec;
         }
         if asked > 0.0 {
             sums.push((asked, sum));
         }
     }
-    let most = sums.iter().map(|(asked, _)| *asked).fold(0.0, f64::max);
-    sums.retain(|(asked, _)| *asked > MOST_ASKED * most);
+    let max = sums.iter().map(|(asked, _)| *asked).fold(0.0, f64::max);
+    sums.retain(|(asked, _)| *asked > MAX_ASKED * max);
     let reached: Vec<f64> = sums.iter().map(|(asked, sum)| sum / asked).collect();
     let sums: Vec<f64> = sums.into_iter().map(|(_, sum)| sum).collect();
     Some((median_estimate(&sums)?, median(&reached)?))
 }
 
-/// Rounds that ask this share of the most that was asked belong to those that ask most.
-const MOST_ASKED: f64 = 0.99;
+/// Rounds that ask this share of the max that was asked belong to those that ask most.
+const MAX_ASKED: f64 = 0.99;
 
 /// Sums of each ordered pair by senders a rack, of the stages that grow them.
 fn ramps(observations: &Observations<'_>, fitted: &Fitted<'_>) -> Ramps {

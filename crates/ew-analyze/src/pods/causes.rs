@@ -5,7 +5,7 @@ mod cpu_limit;
 mod nic;
 mod packets;
 
-use super::{LEAST_DIFFERENCE, Match, is_significant};
+use super::{MIN_DIFFERENCE, Match, is_significant};
 use crate::observations::{Observations, StageView};
 use crate::stats::{median, median_estimate};
 use crate::telemetry::Telemetry;
@@ -14,7 +14,7 @@ use ew_model::analysis::ConntrackRefusals;
 use ew_model::facts::{CpuCounters, HostSample, InterfaceFacts};
 use ew_model::pods::{
     DearerPath, PodCause, PodCauseFacts, PodComparison, PodConntrack, PodPath, RefusingNode,
-    RestOfDifference, SaturatedSoftirq, ServicePath, SlowerPath, agent, place,
+    RestOfDifference, SaturatedSoftirq, ServicePath, SlowerPath, agent, parse_agent_name,
 };
 use ew_model::record::{EndRecord, FlowRecord};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +23,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const SATURATED: f64 = 0.9;
 /// Of which packet handling takes at least this part.
 const BY_SOFTIRQ: f64 = 0.5;
-/// CPU time per byte or transaction, over the baseline's, that says the path costs more.
+/// CPU time per byte or transaction, over the baseline's, from which on the path costs more.
 const DEARER: f64 = 1.15;
 /// Fewer happen now and then on a busy node, and cost nothing that is seen.
-const LEAST_REFUSALS_PER_SEC: f64 = 1.0;
+const MIN_REFUSALS_PER_SEC: f64 = 1.0;
 
 /// One lower path.
 pub(super) struct Case<'c, 'o, 'a> {
@@ -63,7 +63,7 @@ impl<'c, 'o, 'a> Case<'c, 'o, 'a> {
     /// The agent in the own network of an agent's node.
     fn node_of(&self, host: HostId) -> Option<HostId> {
         let inventory = self.observations.inventory();
-        inventory.find(&agent(place(inventory.name(host)).node, None))
+        inventory.find(&agent(parse_agent_name(inventory.name(host)).node, None))
     }
 
     /// The interface that an agent's address is on.
@@ -136,8 +136,7 @@ fn refusals(case: &Case<'_, '_, '_>, host: HostId) -> Option<RefusingNode> {
     let packets_per_sec = with_pods.per_second(refused)?;
     let without = telemetry.cover(node, of_stage(case.found.baseline_index));
     let baseline_packets_per_sec = without.and_then(|c| c.per_second(refused)).unwrap_or(0.0);
-    if packets_per_sec < LEAST_REFUSALS_PER_SEC || packets_per_sec < 2.0 * baseline_packets_per_sec
-    {
+    if packets_per_sec < MIN_REFUSALS_PER_SEC || packets_per_sec < 2.0 * baseline_packets_per_sec {
         return None;
     }
     let fullest = with_pods.readings().filter_map(counters);
@@ -167,7 +166,7 @@ fn service_path(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Option<PodCau
     let through = case.comparison.ratio.value / direct.ratio.value;
     let lost = 1.0 - through;
     let apart = case.comparison.ratio.high < direct.ratio.low;
-    if lost < LEAST_DIFFERENCE || !apart {
+    if lost < MIN_DIFFERENCE || !apart {
         return None;
     }
     Some(PodCause {

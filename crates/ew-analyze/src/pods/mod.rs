@@ -14,7 +14,7 @@ use crate::words::{plain, quantity};
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::PodNetwork;
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Verdict, VerdictStatus};
-use ew_model::pods::{PodComparison, PodFigures, PodPath, place};
+use ew_model::pods::{PodComparison, PodFigures, PodPath, parse_agent_name};
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::scenario::Pattern;
 use ew_model::workload::{Workload, WorkloadKind};
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 /// Chance of calling a difference where there is none.
 const LEVEL: f64 = 0.05;
 /// A smaller difference is within the accuracy of a measurement.
-const LEAST_DIFFERENCE: f64 = 0.015;
+const MIN_DIFFERENCE: f64 = 0.015;
 
 /// One path's stage next to its baseline's.
 struct Match<'o, 'a> {
@@ -161,7 +161,7 @@ fn by_nodes(
     view: &StageView<'_>,
 ) -> BTreeMap<(u32, String, String), f64> {
     let inventory = observations.inventory();
-    let node = |id| place(inventory.name(id)).node.to_owned();
+    let node = |id| parse_agent_name(inventory.name(id)).node.to_owned();
     let rows = rows(view).into_iter();
     rows.filter_map(|(sample, row)| Some(((sample, node(row.src), node(row.dst)), value(row)?)))
         .collect()
@@ -237,7 +237,7 @@ fn is_significant(ratio: &Estimate, p_value: Option<f64>) -> bool {
     let (Some(low), Some(high), Some(p_value)) = (ratio.low, ratio.high, p_value) else {
         return false;
     };
-    p_value < LEVEL && (high < 1.0 || low > 1.0) && (ratio.value - 1.0).abs() >= LEAST_DIFFERENCE
+    p_value < LEVEL && (high < 1.0 || low > 1.0) && (ratio.value - 1.0).abs() >= MIN_DIFFERENCE
 }
 
 fn is_lower(comparison: &PodComparison) -> bool {

@@ -11,7 +11,7 @@ use ew_model::workload::WorkloadKind;
 use std::collections::BTreeMap;
 
 /// A round that loads fewer hosts than this share of them shows no shared uplink.
-const LEAST_LOADED: f64 = 0.5;
+const MIN_LOADED: f64 = 0.5;
 
 /// Two hosts, the first one before the second.
 pub(super) type Pair = (HostId, HostId);
@@ -78,7 +78,7 @@ fn by_routers(run: &Run) -> BTreeMap<Pair, f64> {
         .collect()
 }
 
-/// Against the most that both ends did: the mean logarithm over rounds.
+/// Against the max that both ends did: the mean logarithm over rounds.
 fn by_rates(run: &Run) -> BTreeMap<Pair, f64> {
     let hosts = run.manifest.inventory.hosts.len() as f64;
     let mut rounds: BTreeMap<(StageIndex, RoundIndex), Vec<Directed>> = BTreeMap::new();
@@ -88,13 +88,13 @@ fn by_rates(run: &Run) -> BTreeMap<Pair, f64> {
             round.push((flow.src, flow.dst, rate));
         }
     }
-    rounds.retain(|_, flows| flows.len() as f64 >= LEAST_LOADED * hosts);
+    rounds.retain(|_, flows| flows.len() as f64 >= MIN_LOADED * hosts);
     let mut sent: BTreeMap<HostId, f64> = BTreeMap::new();
     let mut received: BTreeMap<HostId, f64> = BTreeMap::new();
     for (src, dst, rate) in rounds.values().flatten() {
-        let most = |most: &mut f64| *most = most.max(*rate);
-        most(sent.entry(*src).or_default());
-        most(received.entry(*dst).or_default());
+        let max = |max: &mut f64| *max = max.max(*rate);
+        max(sent.entry(*src).or_default());
+        max(received.entry(*dst).or_default());
     }
     let mut sums: BTreeMap<Pair, (f64, u32)> = BTreeMap::new();
     for (src, dst, rate) in rounds.values().flatten() {

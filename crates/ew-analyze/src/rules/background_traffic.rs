@@ -82,20 +82,20 @@ fn standing_apart(case: &Case<'_>, host: HostId, direction: Direction) -> Option
     })
 }
 
-/// What stands out of others' traffic on a host.
+/// Background traffic of a host that is an outlier among its peers.
 fn found(
     case: &Case<'_>,
     host: HostId,
     direction: Direction,
-    least: f64,
+    min: f64,
 ) -> Option<BackgroundTraffic> {
     let others = others(case, host, direction)?;
     let share = |host| Some(others_share(case, host, direction));
-    let least = match others.process {
-        Some(_) => least,
-        None => least.max(UNOWNED),
+    let min = match others.process {
+        Some(_) => min,
+        None => min.max(UNOWNED),
     };
-    let stands_out = compared(case, host, share)?.stands_out(least, TIMES_PEERS);
+    let stands_out = compared(case, host, share)?.stands_out(min, TIMES_PEERS);
     stands_out.then_some(others)
 }
 
@@ -125,8 +125,9 @@ fn others(case: &Case<'_>, host: HostId, direction: Direction) -> Option<Backgro
         .filter(|process| is_others(case, process));
     let others: Vec<(&ProcessTraffic, f64)> = others.map(|p| (p, grown(p))).collect();
     let visible: f64 = others.iter().map(|(_, bytes)| bytes).sum();
-    let most = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    let owned = most.map(|(most, _)| with_rate(visible * 8.0 / seconds, Some(owner(most))));
+    let busiest = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let owned =
+        busiest.map(|(busiest, _)| with_rate(visible * 8.0 / seconds, Some(owner(busiest))));
     match owned.filter(|owned| owned.link_share >= CAUSES) {
         Some(owned) => Some(owned),
         None => Some(with_rate(
@@ -181,8 +182,8 @@ fn grown(before: &CauseCounters, process: &ProcessTraffic, direction: Direction)
 /// the interface's those of all rounds and gaps, so it is never too much.
 fn unowned_bits_per_sec(case: &Case<'_>, host: HostId, direction: Direction) -> Option<f64> {
     of_stages(case, host, |stage| {
-        let sent = stage.most_sent_bits_per_sec.unwrap_or(0.0);
-        let received = stage.most_received_bits_per_sec.unwrap_or(0.0);
+        let sent = stage.max_sent_bits_per_sec.unwrap_or(0.0);
+        let received = stage.max_received_bits_per_sec.unwrap_or(0.0);
         let (wire, same, other) = match direction {
             Direction::Sent => (stage.tx_bits_per_sec?, sent, received),
             Direction::Received => (stage.rx_bits_per_sec?, received, sent),

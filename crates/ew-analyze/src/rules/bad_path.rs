@@ -8,7 +8,7 @@ use crate::tomography::{BadMember, Scope};
 use crate::words::plain;
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
-use ew_model::finding::details::{BadPathByRouter, BadPathByShare, PathPlace, PathRouter};
+use ew_model::finding::details::{BadPathByRouter, BadPathByShare, PathLocation, PathRouter};
 use ew_model::finding::{Cause, Details, Finding, Quantity, Severity, Subject};
 use std::net::IpAddr;
 
@@ -33,7 +33,7 @@ fn by_router(found: &BadMember) -> Finding {
         expected: Some(plain(found.others_bad_share, "share")),
         confidence: confidence(Cause::BadPath),
         details: Details::BadPathByRouter(BadPathByRouter {
-            places: places(found.scope, &found.rivals),
+            locations: locations(found.scope, &found.rivals),
             routers: routers(&found.via),
             bad_connections: found.bad,
             connections: found.connections,
@@ -47,7 +47,7 @@ fn by_router(found: &BadMember) -> Finding {
 fn by_share(case: &Case<'_>) -> Option<Finding> {
     let found = case.tomography.bad_path.as_ref()?;
     let estimate = share_estimate(found.bad, found.connections)?;
-    let (fewest_paths, most_paths) = number_of_paths(&estimate);
+    let (fewest_paths, max_paths) = number_of_paths(&estimate);
     Some(Finding {
         severity: Severity::Fault,
         subject: subject(found.scope),
@@ -61,10 +61,10 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
         expected: Some(plain(0.0, "share")),
         confidence: confidence(Cause::BadPath),
         details: Details::BadPathByShare(BadPathByShare {
-            places: places(found.scope, &found.rivals),
+            locations: locations(found.scope, &found.rivals),
             stage: found.stage.clone(),
             fewest_paths,
-            most_paths,
+            max_paths,
             is_narrow: found.of_pace < NARROW,
             pace_share: found.of_pace,
             retransmitted_share: found.retransmitted_share,
@@ -77,7 +77,7 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// The fewest and the most paths that a share of connections on one of them leaves open, 95%.
+/// The min and the max number of paths that a share of connections on one of them leaves open, 95%.
 fn number_of_paths(share: &Estimate) -> (usize, usize) {
     let paths = |share: Option<f64>| (1.0 / share.unwrap_or(1.0)).round().max(2.0) as usize;
     let fewest = paths(share.high);
@@ -94,18 +94,18 @@ pub(super) fn subject(scope: Scope) -> Subject {
 }
 
 /// The scope, then those that explain as much.
-pub(super) fn places(scope: Scope, rivals: &[Scope]) -> Vec<PathPlace> {
+pub(super) fn locations(scope: Scope, rivals: &[Scope]) -> Vec<PathLocation> {
     let all = std::iter::once(scope).chain(rivals.iter().copied());
-    all.map(place).collect()
+    all.map(location).collect()
 }
 
-fn place(scope: Scope) -> PathPlace {
+fn location(scope: Scope) -> PathLocation {
     match scope {
-        Scope::Rack(rack, direction) => PathPlace::Rack {
+        Scope::Rack(rack, direction) => PathLocation::Rack {
             rack: RackId(rack as u32),
             directions: direction.into(),
         },
-        Scope::Everywhere => PathPlace::EveryRack,
+        Scope::Everywhere => PathLocation::EveryRack,
     }
 }
 

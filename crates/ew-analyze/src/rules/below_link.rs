@@ -14,7 +14,7 @@ use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
 use ew_model::record::{EndRecord, FlowRecord};
 
 /// Share of the link's payload rate below which a class is uniformly slow.
-const LEAST_SHARE: f64 = 0.80;
+const MIN_SHARE: f64 = 0.80;
 /// A connection's thread that uses this much of a CPU has no time left.
 const WHOLE_CPU: f64 = 0.90;
 /// Share of busy time that a window or buffer limited.
@@ -49,7 +49,7 @@ fn of_connections(case: &Case<'_>) -> Option<Finding> {
     let limit = case
         .network
         .connection_limit()
-        .filter(|limit| *limit < LEAST_SHARE * typical)?;
+        .filter(|limit| *limit < MIN_SHARE * typical)?;
     let single = Flows::SingleConnections;
     let found = core(case, single)
         .or_else(|| window(case, single))
@@ -76,7 +76,7 @@ fn of_class(case: &Case<'_>, rate: f64, hosts: &[HostId]) -> Option<Finding> {
     let speeds = hosts.iter().filter_map(|host| physical_speed(case, *host));
     let link = most_common(speeds.map(|speed| speed.round() as u64))? as f64;
     let goodput = link * case.reference.basis.efficiency;
-    if rate >= LEAST_SHARE * goodput {
+    if rate >= MIN_SHARE * goodput {
         return None;
     }
     let found = limit(case, hosts, rate);
@@ -189,8 +189,8 @@ fn cpus_per_connection(case: &Case<'_>, which: Flows) -> Option<f64> {
             let used = end.cpu?.engine_ns as f64 / end.window_ns.max(1) as f64;
             Some(used / f64::from(threads.get(&host).copied().unwrap_or(1)))
         };
-        let rows = round.records.iter().zip(&round.solo);
-        for (row, _) in rows.filter(|(row, solo)| **solo && which.has(row)) {
+        let rows = round.records.iter().zip(&round.isolated);
+        for (row, _) in rows.filter(|(row, isolated)| **isolated && which.has(row)) {
             let ends = [(row.src, &row.sender), (row.dst, &row.receiver)];
             let known = ends
                 .into_iter()
@@ -224,7 +224,7 @@ fn of_flows(
     figure: impl Fn(&FlowRecord) -> Option<f64>,
 ) -> Option<f64> {
     let flows = case
-        .lone_flows
+        .isolated_flows
         .all
         .iter()
         .filter(|row| which.has(row))

@@ -17,7 +17,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         expected: Some(plain(0.0, "share")),
         confidence: confidence(Cause::BadPath),
         details: Details::BlackHole(BlackHole {
-            places: bad_path::places(found.scope, &found.rivals),
+            locations: bad_path::locations(found.scope, &found.rivals),
             lost_share: found.share,
             failed_flows: found.failed,
             flows: found.flows,

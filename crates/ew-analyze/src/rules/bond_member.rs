@@ -13,9 +13,9 @@ use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 const NEARLY_ALL: f64 = 0.95;
 /// With fewer flows in a direction, a hash over two members puts all on one of them more often than
 /// once in a hundred times (2^-7).
-const LEAST_FLOWS: usize = 8;
+const MIN_FLOWS: usize = 8;
 /// Less is not the run's load.
-const LEAST_BYTES: u64 = 1_000_000;
+const MIN_BYTES: u64 = 1_000_000;
 /// Modes in which one member is to carry all (Documentation/networking/bonding.rst).
 const ONE_AT_A_TIME: &str = "active-backup";
 
@@ -90,7 +90,7 @@ fn found<'a>(case: &Case<'a>, host: HostId) -> Option<Found<'a>> {
     let flows = |is_end: &dyn Fn(HostId, HostId) -> bool| {
         let mut measured = run.flows.iter();
         let enough = measured.by_ref().filter(|flow| is_end(flow.src, flow.dst));
-        enough.take(LEAST_FLOWS).count() == LEAST_FLOWS
+        enough.take(MIN_FLOWS).count() == MIN_FLOWS
     };
     let busiest = |direction: fn(&InterfaceCounters) -> u64| busiest(bond, samples, direction);
     let tx = busiest(|counters| counters.tx_bytes).filter(|_| flows(&|src, _| src == host));
@@ -129,5 +129,5 @@ fn busiest<'a>(
     let total: u64 = moved.iter().map(|(_, bytes)| bytes).sum();
     let (member, bytes) = moved.into_iter().max_by_key(|(_, bytes)| *bytes)?;
     let share = bytes as f64 / total as f64;
-    (total >= LEAST_BYTES && share >= NEARLY_ALL).then_some((member, share))
+    (total >= MIN_BYTES && share >= NEARLY_ALL).then_some((member, share))
 }

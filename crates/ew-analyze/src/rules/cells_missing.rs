@@ -13,7 +13,7 @@ use ew_model::{HostId, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs and hosts that are kept to be named.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let stages = case.observations.stages.iter();
@@ -46,7 +46,7 @@ fn details(case: &Case<'_>, missing: usize) -> FlowsMissing {
         planned: planned as usize,
         is_interrupted: observations.run.manifest.outcome == Outcome::Interrupted,
         to_name: with.len(),
-        named: with.into_iter().take(MOST_NAMED).collect(),
+        named: with.into_iter().take(MAX_NAMED).collect(),
         stages: others.into_iter().filter_map(of_stage).collect(),
         empty_stages,
         refusing: refusing(case),

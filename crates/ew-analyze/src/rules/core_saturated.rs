@@ -23,9 +23,9 @@ const LATE_NS: f64 = 20e6;
 /// And this many times its peers' lateness, which varies much.
 const TIMES_PEERS_LATE: f64 = 10.0;
 /// Fewer readings show chance.
-const LEAST_READINGS: usize = 5;
+const MIN_READINGS: usize = 5;
 /// In half of its flows, or readings, a host's threads must have waited ...
-const MOSTLY: f64 = 0.5;
+const MAJORITY: f64 = 0.5;
 /// ... or at least in a quarter of them.
 const AT_TIMES: f64 = 0.75;
 
@@ -75,8 +75,8 @@ fn taker(cpu: &CpuShare) -> CpuTaker {
         (cpu.user_share, CpuTaker::Programs),
         (cpu.system_share, CpuTaker::Kernel),
     ];
-    let most = takers.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
-    most.map_or(CpuTaker::Kernel, |(_, taker)| taker)
+    let max = takers.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    max.map_or(CpuTaker::Kernel, |(_, taker)| taker)
 }
 
 /// Where packets wait for the CPU, too, little comes to the threads that move bytes; then the
@@ -114,7 +114,7 @@ fn woken_late(case: &Case<'_>, host: HostId, extent: Extent) -> Option<Why> {
 
 fn quantile_of(extent: Extent) -> f64 {
     match extent {
-        Extent::Mostly => MOSTLY,
+        Extent::Mostly => MAJORITY,
         Extent::AtTimes => AT_TIMES,
     }
 }
@@ -123,7 +123,7 @@ fn quantile_of(extent: Extent) -> f64 {
 fn lateness_ns(case: &Case<'_>, host: HostId, at: f64) -> Option<f64> {
     let readings = case.observations.run.samples.get(&host)?;
     let late: Vec<f64> = readings.iter().map(|r| r.late_ns as f64).collect();
-    quantile(&late, at).filter(|_| late.len() >= LEAST_READINGS)
+    quantile(&late, at).filter(|_| late.len() >= MIN_READINGS)
 }
 
 /// Time the engine's threads waited over the window.

@@ -12,7 +12,7 @@ use ew_model::network::faster_interface;
 
 /// Share of its speed that an idle interface carries at most, both directions together.
 const IDLE: f64 = 0.01;
-/// Kinds of virtual links that stand for ports of NICs; others report any speed.
+/// Kinds of virtual links that represent ports of NICs; others report any speed.
 const OF_PORTS: [&str; 3] = ["bond", "team", "vlan"];
 
 /// A host's two interfaces.

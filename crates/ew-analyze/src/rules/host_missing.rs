@@ -10,7 +10,7 @@ use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeMap;
 
 /// Hosts whose reasons are shown.
-const MOST_REASONS: usize = 20;
+const MAX_REASONS: usize = 20;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let run = case.observations.run;
@@ -51,7 +51,7 @@ fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, absence: Absence) 
             hosts: hosts.keys().copied().collect(),
             absence,
             missing_flows: missing_flows(case, hosts),
-            reasons: hosts.iter().take(MOST_REASONS).map(reason).collect(),
+            reasons: hosts.iter().take(MAX_REASONS).map(reason).collect(),
             pod_ends: ends_of_pods(case, hosts),
         }),
         cables: Vec::new(),

@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 const COLLAPSED: f64 = 0.65;
 /// Share of segments retransmitted below which hardly a window loses its tail, and nobody waits for
 /// a timeout.
-const LEAST_LOST: f64 = 0.001;
+const MIN_LOST: f64 = 0.001;
 /// Jain's index below which senders share unevenly: as if less than half of them sent.
 const UNEVEN: f64 = 0.5;
 /// A queue this long delays everybody who shares it: the buffers are deep and not managed.
 const LONG_QUEUE_NS: f64 = 10e6;
 /// Fewer senders are no incast.
-const LEAST_SENDERS: usize = 3;
+const MIN_SENDERS: usize = 3;
 
 /// One receiver in one round.
 struct Received {
@@ -66,7 +66,7 @@ fn finding(case: &Case<'_>, at: usize, stage: &StageView<'_>) -> Option<Finding>
         .filter_map(|received| received.queue_ns)
         .collect();
     let queue_ns = median(&queues);
-    let has_collapsed = share < COLLAPSED && lost > case.network.typical_loss.max(LEAST_LOST);
+    let has_collapsed = share < COLLAPSED && lost > case.network.typical_loss.max(MIN_LOST);
     let is_long = queue_ns.is_some_and(|queue_ns| queue_ns > LONG_QUEUE_NS);
     if !(has_collapsed || fairness < UNEVEN || is_long) {
         return None;
@@ -110,7 +110,7 @@ fn of_round(network: &Network, round: &RoundView<'_>) -> Vec<Received> {
     }
     receivers
         .into_iter()
-        .filter(|(host, rows)| rows.len() >= LEAST_SENDERS && !network.is_slow(*host))
+        .filter(|(host, rows)| rows.len() >= MIN_SENDERS && !network.is_slow(*host))
         .filter_map(|(_, rows)| received(&rows))
         .collect()
 }

@@ -8,14 +8,14 @@ use ew_model::HostId;
 use ew_model::finding::details::{IdleRoundTrip, LongRoundTrips};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
-/// A host stands out when its median round trip is this many times its peers' ...
+/// A host is an outlier when its median round trip is this many times its peers' ...
 const TIMES_PEERS: f64 = 4.0;
 /// ... and longer by this: below, scheduling on a busy host explains it.
-const LEAST_EXCESS_NS: f64 = 500_000.0;
-/// Peers needed before a host can stand out among them.
-const LEAST_PEERS: usize = 4;
+const MIN_EXCESS_NS: f64 = 500_000.0;
+/// Peers needed before a host can be an outlier among them.
+const MIN_PEERS: usize = 4;
 /// Hosts whose evidence is shown.
-const MOST_EVIDENCE: usize = 20;
+const MAX_EVIDENCE: usize = 20;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let known: Vec<(HostId, f64)> = case
@@ -28,7 +28,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let configured = case.observations.run.plan.expect.rtt_ns.map(|ns| ns as f64);
     let limit = match configured {
         Some(configured) => configured,
-        None if known.len() > LEAST_PEERS => (TIMES_PEERS * typical).max(typical + LEAST_EXCESS_NS),
+        None if known.len() > MIN_PEERS => (TIMES_PEERS * typical).max(typical + MIN_EXCESS_NS),
         None => return None,
     };
     let slow: Vec<(HostId, f64)> = known.into_iter().filter(|(_, rtt)| *rtt > limit).collect();
@@ -58,7 +58,7 @@ fn finding(slow: &[(HostId, f64)], configured: Option<f64>, typical: f64) -> Fin
             worst_rtt_ns: worst as u64,
             expected_rtt_ns: expected as u64,
             is_configured: configured.is_some(),
-            round_trips: slow.iter().take(MOST_EVIDENCE).map(round_trip).collect(),
+            round_trips: slow.iter().take(MAX_EVIDENCE).map(round_trip).collect(),
         }),
         cables: Vec::new(),
     }

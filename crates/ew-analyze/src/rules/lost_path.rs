@@ -6,7 +6,7 @@ use crate::precision::confidence;
 use crate::tomography::LostMember;
 use crate::words::plain;
 use ew_model::RackId;
-use ew_model::finding::details::{LostPath, LostPathPlace, PathExpectation};
+use ew_model::finding::details::{LostPath, LostPathLocation, PathExpectation};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -16,21 +16,21 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 
 fn finding(case: &Case<'_>, lost: &LostMember) -> Finding {
     let is_expected = case.observations.run.plan.expect.paths == Some(lost.of as u32);
-    let place = place(lost);
+    let location = location(lost);
     Finding {
         severity: if is_expected {
             Severity::Fault
         } else {
             Severity::Notice
         },
-        subject: subject(place),
+        subject: subject(location),
         cause: Cause::LostPath,
         symptom: None,
         measured: Some(plain(lost.used as f64, "count")),
         expected: Some(plain(lost.of as f64, "count")),
         confidence: confidence(Cause::LostPath),
         details: Details::LostPath(LostPath {
-            place,
+            location,
             directions: lost.direction.into(),
             used_paths: lost.used,
             expected_paths: lost.of,
@@ -46,23 +46,23 @@ fn finding(case: &Case<'_>, lost: &LostMember) -> Finding {
     }
 }
 
-fn place(lost: &LostMember) -> LostPathPlace {
+fn location(lost: &LostMember) -> LostPathLocation {
     match lost.rack {
-        Some(rack) => LostPathPlace::Rack {
+        Some(rack) => LostPathLocation::Rack {
             rack: RackId(rack as u32),
         },
-        None if lost.is_of_two => LostPathPlace::BetweenTwoRacks,
-        None => LostPathPlace::EveryRack,
+        None if lost.is_of_two => LostPathLocation::BetweenTwoRacks,
+        None => LostPathLocation::EveryRack,
     }
 }
 
-fn subject(place: LostPathPlace) -> Subject {
-    match place {
-        LostPathPlace::Rack { rack } => Subject::Rack { rack },
-        LostPathPlace::BetweenTwoRacks => Subject::RackPair {
+fn subject(location: LostPathLocation) -> Subject {
+    match location {
+        LostPathLocation::Rack { rack } => Subject::Rack { rack },
+        LostPathLocation::BetweenTwoRacks => Subject::RackPair {
             from: RackId(0),
             to: RackId(1),
         },
-        LostPathPlace::EveryRack => Subject::Run,
+        LostPathLocation::EveryRack => Subject::Run,
     }
 }

@@ -46,7 +46,7 @@ use crate::tomography::Tomography;
 use ew_model::analysis::{HostAnalysis, StageAnalysis};
 use ew_model::facts::SwitchPort;
 use ew_model::finding::{Cable, Cause, Finding, Severity, Subject};
-pub(crate) use peers::LoneFlows;
+pub(crate) use peers::IsolatedFlows;
 
 /// Everything a rule may look at.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(crate) struct Case<'a> {
     pub(crate) hosts: &'a [HostAnalysis],
     pub(crate) telemetry: &'a Telemetry<'a>,
     pub(crate) tomography: &'a Tomography,
-    pub(crate) lone_flows: &'a LoneFlows<'a>,
+    pub(crate) isolated_flows: &'a IsolatedFlows<'a>,
 }
 
 /// All findings, in the order of the rules.

@@ -41,7 +41,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
 fn mtu_of(case: &Case<'_>, host: HostId) -> Option<u32> {
     // A pod's is its network's, and part of what pods are compared with their nodes for.
     let name = case.observations.inventory().name(host);
-    let is_pod = ew_model::pods::place(name).pod.is_some();
+    let is_pod = ew_model::pods::parse_agent_name(name).pod.is_some();
     let interface = data_interface(case.observations.run, host)?;
     interface.mtu_bytes.filter(|_| !is_pod)
 }

@@ -24,8 +24,8 @@ const BELOW_SHARED: f64 = 0.65;
 /// More unexplained flows than this make the verdict a question.
 const UNEXPLAINED_SHARE: f64 = 0.03;
 /// Pairs, and hosts, whose evidence is shown.
-const MOST_EVIDENCE: usize = 8;
-/// Starvation above which a flow says little of the network.
+const MAX_EVIDENCE: usize = 8;
+/// Starvation above which a flow shows little of the network.
 const STARVED: f64 = 0.5;
 
 /// Share of all CPUs' time above which hosts have none to spare.
@@ -37,7 +37,7 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
     findings
 }
 
-/// Who the unexplained flows have in common, most first.
+/// Who the unexplained flows have in common, the most frequent first.
 fn by_host(pairs: &[&Unexplained]) -> Vec<UnexplainedHost> {
     let mut counts: BTreeMap<HostId, usize> = BTreeMap::new();
     for pair in pairs {
@@ -49,12 +49,12 @@ fn by_host(pairs: &[&Unexplained]) -> Vec<UnexplainedHost> {
         .map(|(host, flows)| UnexplainedHost { host, flows })
         .collect();
     hosts.sort_by_key(|host| (std::cmp::Reverse(host.flows), host.host));
-    hosts.truncate(MOST_EVIDENCE);
+    hosts.truncate(MAX_EVIDENCE);
     hosts
 }
 
-/// Pairs that nothing explains, measured too seldom to say more: shown, and a question only when
-/// they are many.
+/// Pairs that nothing explains, measured too seldom to conclude more: shown, and a question only
+/// when they are many.
 fn unexplained(case: &Case<'_>) -> Option<Finding> {
     let slow_at_times = slow_at_times::hosts(case);
     let is_open = |pair: &&Unexplained| {
@@ -86,7 +86,7 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
         details: Details::FlowsUnexplained(FlowsUnexplained {
             flows,
             pair_count: pairs.len(),
-            pairs: pairs.iter().take(MOST_EVIDENCE).map(of_pair).collect(),
+            pairs: pairs.iter().take(MAX_EVIDENCE).map(of_pair).collect(),
             worst_share: ratio(worst),
             hosts: by_host(&pairs),
         }),
@@ -120,7 +120,7 @@ fn stages(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a finding says of an incast already that its goodput collapses.
+/// Whether a finding reports of an incast already that its goodput collapses.
 fn is_collapsed_incast(stage: &StageView<'_>, found: &[Finding]) -> bool {
     is_incast(stage)
         && found

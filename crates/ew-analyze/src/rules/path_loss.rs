@@ -40,11 +40,11 @@ const LOSSY_AND_SLOW: f64 = 0.002;
 /// ... if it is this many times what isolated flows retransmit.
 const TIMES_USUAL: f64 = 4.0;
 /// A side needs this many peers before its losses are distinguished from theirs.
-const LEAST_PEERS: usize = 2;
+const MIN_PEERS: usize = 2;
 
 /// Median over peers of the share of segments retransmitted, where it stands out, and the share of
 /// flows that are steady.
-fn stands_out(case: &Case<'_>, side: Side, least: f64) -> Option<(f64, f64)> {
+fn stands_out(case: &Case<'_>, side: Side, min: f64) -> Option<(f64, f64)> {
     let mut of_peers: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
     let (mut flows, mut steady) = (0.0, 0.0);
     // Cross-rack, queues of the fabric lose, too.
@@ -66,8 +66,8 @@ fn stands_out(case: &Case<'_>, side: Side, least: f64) -> Option<(f64, f64)> {
         .values()
         .filter_map(|shares| median(shares))
         .collect();
-    let share = median(&shares).filter(|_| shares.len() >= LEAST_PEERS)?;
-    (share > least.max(TIMES_USUAL * case.network.typical_loss)).then_some((share, steady / flows))
+    let share = median(&shares).filter(|_| shares.len() >= MIN_PEERS)?;
+    (share > min.max(TIMES_USUAL * case.network.typical_loss)).then_some((share, steady / flows))
 }
 
 /// A slow side that loses at random: a full one loses, too, but its rate is steady.

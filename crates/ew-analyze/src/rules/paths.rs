@@ -2,7 +2,7 @@
 //! bad.
 
 use super::{Case, collisions};
-use crate::fit::{Effect, PartFound, Place, Posterior};
+use crate::fit::{Effect, Location, PartFound, Posterior};
 use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::RackId;
@@ -82,7 +82,7 @@ fn likely(paths: &Posterior) -> Vec<NumberOfPaths> {
 }
 
 fn narrow_path(paths: &Posterior, part: &PartFound) -> Option<Finding> {
-    let (Place::Member(rack, direction), Effect::Capacity(value)) = (part.place, part.effect)
+    let (Location::Member(rack, direction), Effect::Capacity(value)) = (part.location, part.effect)
     else {
         return None;
     };
@@ -124,8 +124,8 @@ fn narrow_path(paths: &Posterior, part: &PartFound) -> Option<Finding> {
 /// The racks one of whose paths it may be, by their probabilities and by what else would explain
 /// the same flows.
 fn candidates(part: &PartFound, rack: usize, probabilities: &[f64]) -> Vec<RackId> {
-    let rivals = part.rivals.iter().filter_map(|place| match place {
-        Place::Member(other, _) => Some(*other),
+    let rivals = part.rivals.iter().filter_map(|location| match location {
+        Location::Member(other, _) => Some(*other),
         _ => None,
     });
     let likely = probabilities.iter().enumerate();

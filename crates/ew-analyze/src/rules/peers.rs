@@ -1,4 +1,4 @@
-//! A host's figures next to its peers': what stands out only against nothing stands out not at all.
+//! A host's figures next to its peers': without peers nothing is an outlier.
 
 use super::Case;
 use crate::observations::Observations;
@@ -18,13 +18,13 @@ pub(super) struct Compared {
 
 impl Compared {
     /// Whether it is at least `least`, and `times` its peers'. Without peers the first must do.
-    pub(super) fn stands_out(&self, least: f64, times: f64) -> bool {
-        self.own >= least && self.peers.is_none_or(|peers| self.own >= times * peers)
+    pub(super) fn stands_out(&self, min: f64, times: f64) -> bool {
+        self.own >= min && self.peers.is_none_or(|peers| self.own >= times * peers)
     }
 
     /// Whether it is at least `least`, and `more` than its peers'.
-    pub(super) fn exceeds(&self, least: f64, more: f64) -> bool {
-        self.own >= least && self.peers.is_none_or(|peers| self.own >= more + peers)
+    pub(super) fn exceeds(&self, min: f64, more: f64) -> bool {
+        self.own >= min && self.peers.is_none_or(|peers| self.own >= more + peers)
     }
 }
 
@@ -80,13 +80,13 @@ pub(super) fn is_judged(case: &Case<'_>, stage: usize) -> bool {
 
 /// A figure of the flows that are alone at both ends: those with the host on the given sides,
 /// median, against those that touch no slow host.
-pub(super) fn of_lone_flows(
+pub(super) fn of_isolated_flows(
     case: &Case<'_>,
     (host, tx, rx): (HostId, bool, bool),
     figure: impl Fn(&FlowRecord) -> Option<f64>,
 ) -> Option<Compared> {
     let (mut own, mut peers) = (Vec::new(), Vec::new());
-    for row in &case.lone_flows.all {
+    for row in &case.isolated_flows.all {
         let Some(value) = figure(row) else { continue };
         if (tx && row.src == host) || (rx && row.dst == host) {
             own.push(value);
@@ -106,18 +106,18 @@ pub(super) fn of_lone_flows(
 /// Rows of capacity tests whose flow was alone at both ends; and those of each host, since rules
 /// look at every host next to all others.
 #[derive(Debug)]
-pub(crate) struct LoneFlows<'a> {
+pub(crate) struct IsolatedFlows<'a> {
     pub(super) all: Vec<&'a FlowRecord>,
     ends: Vec<Vec<&'a EndRecord>>,
 }
 
-impl<'a> LoneFlows<'a> {
+impl<'a> IsolatedFlows<'a> {
     pub(crate) fn new(observations: &'a Observations<'a>) -> Self {
         let rounds = observations.judged().flat_map(|stage| &stage.rounds);
         let all: Vec<&FlowRecord> = rounds
             .flat_map(|round| {
-                let rows = round.records.iter().zip(&round.solo);
-                rows.filter(|(_, solo)| **solo).map(|(row, _)| *row)
+                let rows = round.records.iter().zip(&round.isolated);
+                rows.filter(|(_, isolated)| **isolated).map(|(row, _)| *row)
             })
             .collect();
         let mut ends = vec![Vec::new(); observations.inventory().hosts.len()];
@@ -139,6 +139,6 @@ pub(super) fn of_own_ends(
     at: f64,
     figure: impl Fn(&EndRecord) -> Option<f64>,
 ) -> Option<f64> {
-    let own = case.lone_flows.ends.get(host.index())?.iter();
+    let own = case.isolated_flows.ends.get(host.index())?.iter();
     quantile(&own.filter_map(|end| figure(end)).collect::<Vec<_>>(), at)
 }

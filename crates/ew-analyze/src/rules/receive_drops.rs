@@ -7,7 +7,7 @@ use crate::basis::data_interface;
 use crate::telemetry::receive_drop_counts;
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
-use ew_model::finding::details::{DropPlace, ReceiveDrops, Why};
+use ew_model::finding::details::{DropLocation, ReceiveDrops, Why};
 
 /// Drops over received packets before they are a cause.
 const DROPPED: f64 = 0.0005;
@@ -27,10 +27,10 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     if !share.stands_out(DROPPED, TIMES_PEERS) {
         return None;
     }
-    let (place, packets) = worst_place(case, host)?;
+    let (location, packets) = worst_location(case, host)?;
     Some(Why::ReceiveDrops(ReceiveDrops {
         host,
-        place,
+        location,
         packets,
         dropped_share: share.into(),
     }))
@@ -44,8 +44,8 @@ fn drop_share(case: &Case<'_>, host: HostId, stage: &HostStageAnalysis) -> Optio
     (packets > 0.0).then_some(stage.receive_drops? as f64 / packets)
 }
 
-/// Where most were dropped, and how many.
-fn worst_place(case: &Case<'_>, host: HostId) -> Option<(DropPlace, u64)> {
+/// Where the max was dropped, and how many packets.
+fn worst_location(case: &Case<'_>, host: HostId) -> Option<(DropLocation, u64)> {
     let cover = case.telemetry.cover(host, |stage| is_judged(case, stage))?;
     let interface = data_interface(case.observations.run, host).map(|i| i.name.as_str());
     let drops = cover.grown_by_key(None, |sample| receive_drop_counts(sample, interface));

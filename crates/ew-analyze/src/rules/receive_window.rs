@@ -1,7 +1,7 @@
-//! The receiver's window holds the senders back: its buffer is too small for the path.
+//! The receiver's window limits the senders: its buffer is too small for the path.
 
 use super::Case;
-use super::peers::of_lone_flows;
+use super::peers::of_isolated_flows;
 use super::why::Suspect;
 use ew_model::finding::details::{SmallReceiveWindow, Why};
 use ew_model::record::{FlowRecord, TcpInfo};
@@ -16,7 +16,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
         return None;
     }
     let share = |row: &FlowRecord| limited_share(row, |info| info.receive_window_limited_us);
-    let limited = of_lone_flows(case, (suspect.host, false, true), share)?;
+    let limited = of_isolated_flows(case, (suspect.host, false, true), share)?;
     if !limited.stands_out(LIMITED, TIMES_PEERS) {
         return None;
     }

@@ -1,7 +1,7 @@
 //! The sender's buffer is too small to keep the path full.
 
 use super::Case;
-use super::peers::of_lone_flows;
+use super::peers::of_isolated_flows;
 use super::receive_window::limited_share;
 use super::why::Suspect;
 use ew_model::finding::details::{LimitingSendBuffer, SmallSendBuffer, Why};
@@ -27,7 +27,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
 /// The kernel has counted the time.
 fn limited(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let share = |row: &FlowRecord| limited_share(row, |info| info.send_buffer_limited_us);
-    let limited = of_lone_flows(case, (suspect.host, true, false), share)?;
+    let limited = of_isolated_flows(case, (suspect.host, true, false), share)?;
     if !limited.stands_out(LIMITED, TIMES_PEERS) {
         return None;
     }
@@ -38,13 +38,13 @@ fn limited(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
 }
 
 /// The kernel counts no time while the program is between two writes, which a buffer of few
-/// segments hides in; but then it holds less than the congestion window lets out, which no other
+/// segments hides in; but then it contains less than the congestion window lets out, which no other
 /// limit does.
 fn small(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let who = (suspect.host, true, false);
-    let buffer = of_lone_flows(case, who, buffer_bytes)?;
+    let buffer = of_isolated_flows(case, who, buffer_bytes)?;
     let peers = buffer.peers?;
-    let window = of_lone_flows(case, who, window_bytes)?.own;
+    let window = of_isolated_flows(case, who, window_bytes)?.own;
     if buffer.own > SMALL * peers || buffer.own > UNFILLED * window {
         return None;
     }

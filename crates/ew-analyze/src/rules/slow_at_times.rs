@@ -18,9 +18,9 @@ use std::collections::BTreeSet;
 const SLOW_SHARE: f64 = 0.85;
 /// A host is slow at times when so many of its isolated flows are: the lower quartile of them.
 const LOWER: f64 = 0.25;
-/// Fewest isolated flows that have one, and fewest of others that say what is typical: between two
+/// Fewest isolated flows that have one, and fewest of others that show what is typical: between two
 /// hosts nobody is slow.
-const LEAST_FLOWS: usize = 4;
+const MIN_FLOWS: usize = 4;
 
 /// Why a host is throttled, and what that does to its flows.
 struct HeldBack {
@@ -76,7 +76,7 @@ fn low(case: &Case<'_>, host: HostId) -> Option<LowQuartile> {
         .map(|flow| flow.bits_per_sec / flow.expected_bits_per_sec)
         .collect();
     let share = quantile(&shares, LOWER)?;
-    let is_known = own.len().min(others.len()) >= LEAST_FLOWS;
+    let is_known = own.len().min(others.len()) >= MIN_FLOWS;
     (is_known && share < SLOW_SHARE).then_some(LowQuartile {
         quartile_bits_per_sec: share * typical,
         peers_bits_per_sec: typical,

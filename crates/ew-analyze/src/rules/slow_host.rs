@@ -2,7 +2,7 @@
 
 use super::why::{self, Suspect};
 use super::{Case, link_speed, slow_pair};
-use crate::fit::{LEAST_EFFECT, Side, SlowSide};
+use crate::fit::{MIN_EFFECT, Side, SlowSide};
 use crate::precision::confidence;
 use crate::words::{plain, quantity};
 use ew_model::HostId;
@@ -101,7 +101,7 @@ fn worse<'a>(
 ) -> Option<&'a SlowSide> {
     let sides = [tx, rx].into_iter().flatten();
     let worse = sides.min_by(|a, b| a.rate.value.total_cmp(&b.rate.value))?;
-    (worse.rate.value <= (1.0 - LEAST_EFFECT) * typical.value).then_some(worse)
+    (worse.rate.value <= (1.0 - MIN_EFFECT) * typical.value).then_some(worse)
 }
 
 /// What it does to the rates, and the cause where no deeper one is found.

@@ -1,7 +1,7 @@
 //! A single ordered pair is slow although both its hosts are not.
 
 use super::{Case, slow_at_times};
-use crate::fit::{Direction, Effect, LEAST_EFFECT, PartFound, Place};
+use crate::fit::{Direction, Effect, Location, MIN_EFFECT, PartFound};
 use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::HostId;
@@ -9,9 +9,9 @@ use ew_model::finding::details::{self, PairRate};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
 /// Pairs reported one by one; more are folded into one finding.
-const MOST_FINDINGS: usize = 8;
+const MAX_FINDINGS: usize = 8;
 /// Pairs whose evidence is shown.
-const MOST_EVIDENCE: usize = 2 * MOST_FINDINGS;
+const MAX_EVIDENCE: usize = 2 * MAX_FINDINGS;
 
 /// A slow pair as the fit found it.
 pub(super) struct SlowPair<'a> {
@@ -33,11 +33,11 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .collect();
     let hosts = case.observations.inventory().host_ids();
     slow.extend(hosts.filter_map(|host| ambiguous(case, host)));
-    // What holds a host back at times holds some of its pairs back more often than others.
+    // What slows a host at times slows some of its pairs more often than others.
     let slow_at_times = slow_at_times::hosts(case);
     slow.retain(|pair| !slow_at_times.contains(&pair.src) && !slow_at_times.contains(&pair.dst));
     slow.sort_by(|a, b| (a.bits_per_sec / a.expected).total_cmp(&(b.bits_per_sec / b.expected)));
-    if slow.len() > MOST_FINDINGS {
+    if slow.len() > MAX_FINDINGS {
         return vec![folded(&slow)];
     }
     slow.iter().map(finding).collect()
@@ -46,21 +46,23 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 /// A host found slow that met so few others that the peer, or the path between them, explains it as
 /// well.
 pub(super) fn ambiguous<'a>(case: &Case<'a>, host: HostId) -> Option<SlowPair<'a>> {
-    let of_host = |part: &&PartFound| matches!(part.place, Place::Host(own, _) if own == host);
+    let of_host =
+        |part: &&PartFound| matches!(part.location, Location::Host(own, _) if own == host);
     let part = case.network.parts.iter().find(of_host)?;
     let Effect::Capacity(bits_per_sec) = part.effect else {
         return None;
     };
-    let (src, dst) = part.rivals.iter().find_map(|place| match *place {
-        Place::Host(other, Direction::Tx) if other != host => Some((other, host)),
-        Place::Host(other, Direction::Rx) if other != host => Some((host, other)),
+    let (src, dst) = part.rivals.iter().find_map(|location| match *location {
+        Location::Host(other, Direction::Tx) if other != host => Some((other, host)),
+        Location::Host(other, Direction::Rx) if other != host => Some((host, other)),
         _ => None,
     })?;
     below_class(case, part, (src, dst), bits_per_sec, false)
 }
 
 fn slow_pair<'a>(case: &Case<'a>, part: &'a PartFound) -> Option<SlowPair<'a>> {
-    let (Place::Pair(src, dst), Effect::Capacity(bits_per_sec)) = (part.place, part.effect) else {
+    let (Location::Pair(src, dst), Effect::Capacity(bits_per_sec)) = (part.location, part.effect)
+    else {
         return None;
     };
     below_class(case, part, (src, dst), bits_per_sec, true)
@@ -76,7 +78,7 @@ fn below_class<'a>(
 ) -> Option<SlowPair<'a>> {
     let class_rate = |host| case.network.class_rate(host);
     let expected = class_rate(src)?.min(class_rate(dst)?);
-    (bits_per_sec < (1.0 - LEAST_EFFECT) * expected).then_some(SlowPair {
+    (bits_per_sec < (1.0 - MIN_EFFECT) * expected).then_some(SlowPair {
         src,
         dst,
         bits_per_sec,
@@ -118,7 +120,7 @@ fn folded(slow: &[SlowPair<'_>]) -> Finding {
         confidence: confidence(Cause::SlowPair),
         details: Details::SlowPairs(details::SlowPairs {
             count: slow.len(),
-            pairs: slow.iter().take(MOST_EVIDENCE).map(rate).collect(),
+            pairs: slow.iter().take(MAX_EVIDENCE).map(rate).collect(),
             expected_bits_per_sec: slow[0].expected,
         }),
         cables: Vec::new(),

@@ -3,7 +3,7 @@
 
 use super::Case;
 use super::slow_host::rate_quantity;
-use crate::fit::{Isolated, LEAST_EFFECT};
+use crate::fit::{Isolated, MIN_EFFECT};
 use crate::precision::confidence;
 use crate::quality::{LITTLE_STARVATION, starvation_by_host};
 use crate::stats::{median, quantile};
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// Starved in three quarters of its rounds is all along.
 const NEARLY_ALL: f64 = 0.25;
 /// Fewest rounds that show it.
-const LEAST_ROUNDS: usize = 4;
+const MIN_ROUNDS: usize = 4;
 /// More than one host in so many is the run's CPU starvation, and not theirs.
 const ONE_IN: usize = 4;
 
@@ -49,8 +49,8 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
 }
 
 fn is_starved(rounds: &[f64]) -> bool {
-    rounds.len() >= LEAST_ROUNDS
-        && quantile(rounds, NEARLY_ALL).is_some_and(|least| least >= LITTLE_STARVATION)
+    rounds.len() >= MIN_ROUNDS
+        && quantile(rounds, NEARLY_ALL).is_some_and(|min| min >= LITTLE_STARVATION)
 }
 
 fn finding(
@@ -87,7 +87,7 @@ fn finding(
 
 /// The rate where it is far enough below what hosts allow.
 fn slow(bits_per_sec: f64, peers_bits_per_sec: f64) -> Option<StarvedRate> {
-    let is_slow = bits_per_sec / peers_bits_per_sec < 1.0 - LEAST_EFFECT;
+    let is_slow = bits_per_sec / peers_bits_per_sec < 1.0 - MIN_EFFECT;
     is_slow.then_some(StarvedRate {
         bits_per_sec,
         peers_bits_per_sec,

@@ -2,7 +2,7 @@
 
 use super::slow_host::rate_quantity;
 use super::{Case, below_link};
-use crate::fit::{LEAST_EFFECT, Side};
+use crate::fit::{MIN_EFFECT, Side};
 use crate::precision::confidence;
 use crate::stats::median_estimate;
 use crate::words::quantity;
@@ -12,7 +12,7 @@ use ew_model::finding::details::{BelowConfiguredNic, SharedLimit};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
 /// Without an interval the figure must be this far below.
-const LEAST_EFFECT_UNSURE: f64 = 0.10;
+const MIN_EFFECT_UNSURE: f64 = 0.10;
 
 /// One finding for the hosts that stay below the statement and are not slow against their peers:
 /// those have findings of their own.
@@ -46,8 +46,8 @@ fn below(case: &Case<'_>, host: HostId, goodput: f64) -> Option<Estimate> {
         .into_iter()
         .filter_map(|side| case.network.side_rate(side))
         .filter(|rate| match rate.high {
-            Some(high) => high < (1.0 - LEAST_EFFECT) * goodput,
-            None => rate.value < (1.0 - LEAST_EFFECT_UNSURE) * goodput,
+            Some(high) => high < (1.0 - MIN_EFFECT) * goodput,
+            None => rate.value < (1.0 - MIN_EFFECT_UNSURE) * goodput,
         })
         .min_by(|a, b| a.value.total_cmp(&b.value))
 }

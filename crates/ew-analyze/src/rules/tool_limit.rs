@@ -35,7 +35,7 @@ fn engine(case: &Case<'_>, host: HostId) -> Option<Why> {
 /// CPU time of the engine's threads over the window, per stream of the host, median over rounds.
 fn cpus_per_stream(case: &Case<'_>, host: HostId) -> Option<f64> {
     let mut rounds: BTreeMap<_, (f64, usize)> = BTreeMap::new();
-    for row in &case.lone_flows.all {
+    for row in &case.isolated_flows.all {
         let sent = row.sender.as_ref().filter(|_| row.src == host);
         let received = row.receiver.as_ref().filter(|_| row.dst == host);
         for end in [sent, received].into_iter().flatten() {

@@ -1,7 +1,7 @@
 //! A rack's uplinks carry less than its hosts could send or receive.
 
 use super::Case;
-use crate::fit::{Direction, Place, RackDirection, Reach};
+use crate::fit::{Direction, Location, RackDirection, Reach};
 use crate::precision::confidence;
 use crate::words::{plain, quantity};
 use ew_model::RackId;
@@ -17,7 +17,7 @@ const CONFIGURED_TOLERANCE: f64 = 1.05;
 /// The same of a value without an interval.
 const CONFIGURED_TOLERANCE_UNSURE: f64 = 1.10;
 /// Directions whose evidence is shown.
-const MOST_EVIDENCE: usize = 6;
+const MAX_EVIDENCE: usize = 6;
 
 /// One direction of a rack that limits its hosts.
 #[derive(Clone, Copy)]
@@ -119,7 +119,7 @@ fn finding(case: &Case<'_>, limits: &[Limit<'_>]) -> Finding {
             is_unexpected: is_worse || differs || configured.is_none(),
             limits: limits
                 .iter()
-                .take(MOST_EVIDENCE)
+                .take(MAX_EVIDENCE)
                 .filter_map(|limit| proof(case, limit))
                 .collect(),
         }),
@@ -178,7 +178,7 @@ fn subject(case: &Case<'_>, racks: &BTreeSet<RackId>) -> Subject {
     }
 }
 
-/// One estimate for directions that are alike: the middle, with an interval that holds them all.
+/// One estimate for directions that are alike: the middle, with an interval that contains them all.
 fn together(limits: &[Limit<'_>]) -> Estimate {
     let values: Vec<f64> = limits.iter().map(|limit| limit.ratio.value).collect();
     let lows: Option<Vec<f64>> = limits.iter().map(|limit| limit.ratio.low).collect();
@@ -211,12 +211,16 @@ fn proof(case: &Case<'_>, limit: &Limit<'_>) -> Option<UplinkLimit> {
 
 /// Racks that would explain the same flows.
 fn rivals(case: &Case<'_>, limit: &Limit<'_>) -> Option<UplinkRivals> {
-    let is_own = |place: Place| matches!(place, Place::Rack(rack, _) if rack == limit.rack.index());
-    let part = case.network.parts.iter().find(|part| is_own(part.place))?;
-    let others = part.rivals.iter().filter(|place| !is_own(**place));
+    let is_own = |location: Location| matches!(location, Location::Rack(rack, _) if rack == limit.rack.index());
+    let part = case
+        .network
+        .parts
+        .iter()
+        .find(|part| is_own(part.location))?;
+    let others = part.rivals.iter().filter(|location| !is_own(**location));
     let racks: BTreeSet<RackId> = others
-        .filter_map(|place| match place {
-            Place::Rack(rack, _) => Some(RackId(*rack as u32)),
+        .filter_map(|location| match location {
+            Location::Rack(rack, _) => Some(RackId(*rack as u32)),
             _ => None,
         })
         .collect();

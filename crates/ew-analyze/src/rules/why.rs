@@ -38,7 +38,7 @@ const QUESTIONS: [Question; 11] = [
     disk::explain,
 ];
 
-/// The first cause that is found. `None` is a legal answer: the host's counters do not say.
+/// The first cause that is found. `None` is a legal answer: the host's counters do not show it.
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     QUESTIONS
         .iter()

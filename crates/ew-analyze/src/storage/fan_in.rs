@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// An aggregate from this share of the highest on is as high: one run per step has no interval.
 const AS_HIGH: f64 = 0.9;
 /// A common window of at least this share of the time is the step; of less, it is a part of it.
-const LEAST_OVERLAP: f64 = 0.3;
+const MIN_OVERLAP: f64 = 0.3;
 /// A plateau is a term's where the term is not higher by more than this.
 const SAME_TERM: f64 = 1.1;
 
@@ -155,14 +155,14 @@ pub fn analyze(run: &Run, steps: &[StepAnalysis]) -> Vec<FanIn> {
 
 /// By storage nodes with the most clients, and by clients with the most storage nodes.
 fn of_operation(run: &Run, steps: &[&StepAnalysis], alone: &Alone) -> Vec<FanIn> {
-    let most = |of: fn(&StepAnalysis) -> u32| steps.iter().map(|step| of(step)).max();
-    let (Some(most_nodes), Some(most_clients)) = (most(nodes), most(clients)) else {
+    let max = |of: fn(&StepAnalysis) -> u32| steps.iter().map(|step| of(step)).max();
+    let (Some(max_nodes), Some(max_clients)) = (max(nodes), max(clients)) else {
         return Vec::new();
     };
     let along = |axis| {
         let is_on = |step: &&&StepAnalysis| match axis {
-            Axis::StorageNodes => clients(step) == most_clients,
-            Axis::Clients => nodes(step) == most_nodes,
+            Axis::StorageNodes => clients(step) == max_clients,
+            Axis::Clients => nodes(step) == max_nodes,
         };
         let on_axis: Vec<&StepAnalysis> = steps.iter().filter(is_on).copied().collect();
         along(run, axis, &on_axis, alone)
@@ -239,7 +239,7 @@ fn point(run: &Run, step: &StepAnalysis, alone: &Alone) -> FanInPoint {
     let common = step
         .common
         .as_ref()
-        .filter(|common| common.overlap >= LEAST_OVERLAP);
+        .filter(|common| common.overlap >= MIN_OVERLAP);
     let steady_bytes_per_sec = common.and_then(|c| c.bytes_per_sec).filter(|_| is_whole);
     let (variation, slowest) = balance(step);
     let job = run.storage.iter().find(|step| !step.is_disk_alone);
@@ -297,15 +297,15 @@ fn terms(found: &[FanIn]) -> Terms {
     let on = |axis| found.iter().find(|fan_in| fan_in.axis == axis);
     let slope = |axis| on(axis).and_then(|f: &FanIn| Some(f.fit.as_ref()?.node));
     let (client, node) = (slope(Axis::Clients), slope(Axis::StorageNodes));
-    let most = |of: fn(&FanInPoint) -> u32| {
+    let max = |of: fn(&FanInPoint) -> u32| {
         let points = found.iter().flat_map(|fan_in| &fan_in.points);
         points.map(of).max().map(f64::from)
     };
     let lines = [
         client
-            .zip(most(|p| p.clients))
+            .zip(max(|p| p.clients))
             .map(|(c, count)| c.value * count),
-        node.zip(most(|p| p.endpoints))
+        node.zip(max(|p| p.endpoints))
             .map(|(s, count)| s.value * count),
     ];
     let plateaus = found.iter().filter_map(|f| f.fit.as_ref()?.plateau);

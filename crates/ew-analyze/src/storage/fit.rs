@@ -10,11 +10,11 @@ use ew_model::analysis::Estimate;
 use serde::{Deserialize, Serialize};
 
 /// A plateau lies at least this far below the line at its end, or the line is the simpler answer.
-const LEAST_BEND: f64 = 0.05;
+const MIN_BEND: f64 = 0.05;
 /// So much less than a whole node is no reason for one more.
 const NODE_SLACK: f64 = 0.05;
 /// A model that a step departs from by more describes nothing.
-const MOST_RESIDUAL: f64 = 0.25;
+const MAX_RESIDUAL: f64 = 0.25;
 
 /// What was found at one number of storage nodes: rates of equal parts of the measurement, bytes
 /// per second.
@@ -67,7 +67,7 @@ pub fn fit(observations: &[Observation]) -> Option<Fit> {
     }
     let bends = (1..=sorted.len()).filter_map(|line| Candidate::new(&sorted, line));
     let best = bends.min_by(|a, b| a.cost.total_cmp(&b.cost))?;
-    Some(best.into_fit(&sorted)).filter(|fit| fit.worst_residual <= MOST_RESIDUAL)
+    Some(best.into_fit(&sorted)).filter(|fit| fit.worst_residual <= MAX_RESIDUAL)
 }
 
 /// A line through the first so many observations, and a plateau through the others.
@@ -88,7 +88,7 @@ impl Candidate {
         let (sum, squares) = sums(above.iter().map(|seen| 1.0 / seen.rate));
         let plateau = (!above.is_empty()).then(|| sum / squares);
         let at_end = slope * f64::from(sorted.last()?.nodes);
-        if plateau.is_some_and(|level| level > at_end * (1.0 - LEAST_BEND)) {
+        if plateau.is_some_and(|level| level > at_end * (1.0 - MIN_BEND)) {
             return None;
         }
         let model = |seen: &Observation| modelled(slope, plateau, seen.nodes);

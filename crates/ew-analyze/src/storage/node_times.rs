@@ -1,4 +1,4 @@
-//! Times of files by the storage node that holds them.
+//! Times of files by the storage node that stores them.
 //!
 //! Of a target that is no HDFS the node is the endpoint. Files of HDFS are several nodes' in
 //! general, and which replica served a read is not reported: only a file whose blocks are all on

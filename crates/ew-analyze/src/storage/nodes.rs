@@ -17,9 +17,9 @@ use ew_model::telemetry::DiskCounters;
 use serde::{Deserialize, Serialize};
 
 /// Points of a host's line in a step; more are not visible.
-const MOST_POINTS: usize = 240;
+const MAX_POINTS: usize = 240;
 /// Parts of a client's step: shorter ones show single buffers.
-const MOST_PARTS: usize = 80;
+const MAX_PARTS: usize = 80;
 
 /// What a host does in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct NodeCounters {
     pub tx_bits_per_sec: Option<f64>,
     /// Into it.
     pub rx_bits_per_sec: Option<f64>,
-    /// Established TCP connections, the most that a reading showed.
+    /// Established TCP connections, max over readings.
     pub tcp_established: Option<u64>,
     /// Of all CPUs, 0 to 1.
     pub busy_share: Option<f64>,
@@ -263,7 +263,7 @@ impl<'a> StepTime<'a> {
             .collect();
         let mut inside = inside;
         inside.dedup_by_key(|sample| sample.agent_ns);
-        let every = inside.len().div_ceil(MOST_POINTS).max(1);
+        let every = inside.len().div_ceil(MAX_POINTS).max(1);
         let kept: Vec<&HostSample> = inside.into_iter().step_by(every).collect();
         let point = |two: &[&'a HostSample]| {
             let cover = Cover::of_span(two[0], two[1])?;
@@ -315,9 +315,9 @@ fn disks(cover: &Cover<'_>) -> Option<DiskFigures> {
     })
 }
 
-/// At most [`MOST_PARTS`] equal parts of the step.
+/// At most [`MAX_PARTS`] equal parts of the step.
 fn moved(step: &StorageStep, report: &StorageReport) -> Vec<MovedPoint> {
-    let joined = report.interval_bytes.len().div_ceil(MOST_PARTS).max(1);
+    let joined = report.interval_bytes.len().div_ceil(MAX_PARTS).max(1);
     let part_ns = report.interval_ns.saturating_mul(joined as u64).max(1);
     let buffer_bytes = step.job.buffer_bytes.max(1) as f64;
     let mut calls = vec![0.0; report.interval_bytes.len().div_ceil(joined)];

@@ -66,7 +66,7 @@ pub struct Question {
     pub uplink_carried_bytes_per_sec: Option<f64>,
     /// Part on top of what is needed: 0.2 is 20%.
     pub headroom: f64,
-    /// Storage nodes that may fail while the deadline still holds.
+    /// Storage nodes that may fail while the deadline is still met.
     pub failures: u32,
     /// Of one storage node, in any currency.
     pub price_per_node: Option<f64>,
@@ -178,7 +178,7 @@ pub struct Answer {
     pub carried_bytes_per_sec: f64,
     /// `carried / needed - 1`, all up.
     pub headroom: f64,
-    /// Storage nodes that may fail while the deadline holds: N+x.
+    /// Storage nodes that may fail while the deadline is met: N+x.
     pub failures_tolerated: u32,
     /// Clients: as given, or as many as carry B with headroom. `None` without a client's rate.
     pub clients: Option<u32>,
@@ -221,7 +221,8 @@ pub struct Bound {
     /// Bytes of data per second that the constraint lets pass, with headroom to spare.
     pub possible_bytes_per_sec: f64,
     /// The shortest time that it allows.
-    pub least_s: f64,
+    #[serde(rename = "least_s")]
+    pub min_s: f64,
     /// As asked for: 0.2 is 20%.
     pub headroom: f64,
 }
@@ -243,7 +244,7 @@ impl Bound {
             format_bytes_per_sec(self.possible_bytes_per_sec),
             format_bytes_per_sec(self.needed_bytes_per_sec),
             self.constraint.name(),
-            format_duration_ns((self.least_s * 1e9) as u64),
+            format_duration_ns((self.min_s * 1e9) as u64),
         )
     }
 }
@@ -300,7 +301,7 @@ impl Redundancy {
 
     /// Nodes that copies or cells need at least, one each.
     #[must_use]
-    pub fn least_nodes(self) -> u32 {
+    pub fn min_nodes(self) -> u32 {
         match self {
             Self::Replication(copies) => copies,
             Self::ErasureCoding { data, parity } => data + parity,
@@ -407,7 +408,7 @@ fn check_reachable(question: &Question, needed: f64, factors: &Factors) -> Resul
                 constraint: passage.constraint,
                 needed_bytes_per_sec: needed,
                 possible_bytes_per_sec: possible,
-                least_s: question.data_bytes / possible,
+                min_s: question.data_bytes / possible,
                 headroom: question.headroom,
             }));
         }
@@ -465,13 +466,13 @@ fn needs(question: &Question, needed: f64, factors: &Factors) -> Vec<Need> {
     if needs.is_empty() {
         return needs;
     }
-    let least = question.redundancy.least_nodes();
+    let min = question.redundancy.min_nodes();
     needs.push(Need {
         constraint: Constraint::Placement,
-        factor: f64::from(least),
+        factor: f64::from(min),
         node_bytes_per_sec: None,
-        nodes_exact: f64::from(least),
-        nodes: least,
+        nodes_exact: f64::from(min),
+        nodes: min,
     });
     needs
 }
@@ -507,7 +508,7 @@ fn bound(binding: &Need, needed: f64, question: &Question) -> Bound {
         constraint: binding.constraint,
         needed_bytes_per_sec: needed,
         possible_bytes_per_sec: possible,
-        least_s: question.data_bytes / possible,
+        min_s: question.data_bytes / possible,
         headroom: question.headroom,
     }
 }
@@ -689,7 +690,7 @@ mod tests {
             panic!("4 GB/s are not 5.56 GB/s");
         };
         assert_eq!(bound.constraint, Constraint::Clients);
-        assert_eq!(bound.least_s, 2500.0);
+        assert_eq!(bound.min_s, 2500.0);
         let narrow = Question {
             uplink_bytes_per_sec: Some(5e9),
             ..worked()

@@ -17,24 +17,24 @@ const RETRANSMISSION_NS: Range<f64> = 195.0 * MS..260.0 * MS;
 /// Sizes this near to each other take the same time but for what lies between them.
 const NEAR: f64 = 1.1;
 /// A step takes this much longer than size explains, at least.
-const LEAST_STEP: f64 = 0.1;
+const MIN_STEP: f64 = 0.1;
 /// And this many times more than near sizes differ anyway.
 const STEP_OVER_NOISE: f64 = 4.0;
 /// One segment more matters up to this many.
-const MOST_SEGMENTS: u64 = 4;
+const MAX_SEGMENTS: u64 = 4;
 /// RFC 6928.
 const INITIAL_WINDOW_SEGMENTS: u64 = 10;
 /// A sender throttled for this share of its busy time is limited by a buffer.
 const LIMITED_SHARE: f64 = 0.2;
 /// Sizes whose round trips are shown.
-const MOST_EVIDENCE: usize = 3;
+const MAX_EVIDENCE: usize = 3;
 
 /// Neighbouring sizes whose round trips, or one in a hundred of them, wait for a timer of TCP.
 pub(super) fn timers(curve: &[Measured], workload: &Workload) -> Vec<SweepStep> {
-    let Some(floor) = Floor::of(curve) else {
+    let Some(shortest) = ShortestRoundTrip::of(curve) else {
         return Vec::new();
     };
-    let kinds: Vec<Option<Wait>> = curve.iter().map(|p| floor.wait(p)).collect();
+    let kinds: Vec<Option<Wait>> = curve.iter().map(|p| shortest.wait(p)).collect();
     let mut steps = Vec::new();
     let mut at = 0;
     while at < curve.len() {
@@ -52,7 +52,7 @@ pub(super) fn timers(curve: &[Measured], workload: &Workload) -> Vec<SweepStep> 
     steps
 }
 
-/// The curve without the sizes whose median waits for a timer: they say nothing of the others.
+/// The curve without the sizes whose median waits for a timer: they show nothing of the others.
 pub(super) fn without(curve: &[Measured], timers: &[SweepStep]) -> Vec<Measured> {
     let waits = |point: &&Measured| {
         let is_in = |step: &SweepStep| (step.from_bytes..=step.to_bytes).contains(&point.bytes);
@@ -65,9 +65,9 @@ pub(super) fn without(curve: &[Measured], timers: &[SweepStep]) -> Vec<Measured>
         .collect()
 }
 
-/// What a round trip takes at the very least.
-struct Floor {
-    least_ns: f64,
+/// The shortest round trip of a size: the min of all sizes, and its time on the wire.
+struct ShortestRoundTrip {
+    min_ns: f64,
     bits_per_sec: f64,
 }
 
@@ -76,27 +76,27 @@ struct Floor {
 struct Wait {
     kind: StepKind,
     excess_ns: f64,
-    /// Median round trip over the floor.
+    /// Median round trip over the shortest one of the size.
     factor: f64,
     /// Whether most round trips wait, not only one in a hundred.
     most: bool,
 }
 
-impl Floor {
+impl ShortestRoundTrip {
     /// Of a ping-pong; streaming has no round trips.
     fn of(curve: &[Measured]) -> Option<Self> {
         let seen = curve.iter().filter_map(|p| Some(p.round_trip?.min_ns));
-        let reported = curve.iter().filter_map(|p| p.least_rtt_ns);
+        let reported = curve.iter().filter_map(|p| p.min_rtt_ns);
         curve.iter().find(|p| p.round_trip.is_some())?;
         Some(Self {
-            least_ns: seen.chain(reported).min()? as f64,
+            min_ns: seen.chain(reported).min()? as f64,
             bits_per_sec: curve.iter().map(Measured::bits_per_sec).fold(1.0, f64::max),
         })
     }
 
     fn wait(&self, point: &Measured) -> Option<Wait> {
         let times = point.round_trip?;
-        let floor_ns = self.least_ns + 2.0 * 8e9 * point.bytes as f64 / self.bits_per_sec;
+        let shortest_ns = self.min_ns + 2.0 * 8e9 * point.bytes as f64 / self.bits_per_sec;
         let median_ns = times.p50_ns as f64;
         let wait = |excess_ns: f64, most: bool| {
             let kind = if DELAYED_ACK_NS.contains(&excess_ns) {
@@ -107,15 +107,15 @@ impl Floor {
                 return None;
             };
             // Great messages take such times by themselves.
-            (excess_ns > floor_ns).then_some(Wait {
+            (excess_ns > shortest_ns).then_some(Wait {
                 kind,
                 excess_ns,
-                factor: median_ns / floor_ns,
+                factor: median_ns / shortest_ns,
                 most,
             })
         };
         let rare = times.p99_ns.map(|p99_ns| p99_ns as f64 - median_ns);
-        wait(median_ns - floor_ns, true).or_else(|| wait(rare?, false))
+        wait(median_ns - shortest_ns, true).or_else(|| wait(rare?, false))
     }
 }
 
@@ -144,7 +144,7 @@ fn timer_step(
             is_rare: !waits.iter().any(|wait| wait.most),
             sizes: points
                 .iter()
-                .take(MOST_EVIDENCE)
+                .take(MAX_EVIDENCE)
                 .filter_map(round_trip)
                 .collect(),
         }),
@@ -162,13 +162,13 @@ fn round_trip(point: &Measured) -> Option<RoundTripOfSize> {
     })
 }
 
-/// Places where a message takes longer than the size before it and the sizes' ratio explain, and
+/// Sizes at which a message takes longer than the size before it and the sizes' ratio explain, and
 /// stays so.
 pub(super) fn steps(curve: &[Measured], workload: &Workload) -> Vec<SweepStep> {
-    let least = LEAST_STEP.max(STEP_OVER_NOISE * noise(curve));
+    let min = MIN_STEP.max(STEP_OVER_NOISE * noise(curve));
     let is_step = |at: &usize| {
         let jump = excess(&curve[*at], &curve[at + 1]);
-        jump > least && stays(curve, *at, jump)
+        jump > min && stays(curve, *at, jump)
     };
     (0..curve.len().saturating_sub(1))
         .filter(is_step)
@@ -240,7 +240,7 @@ fn name(before: &Measured, after: &Measured, workload: &Workload) -> (StepKind, 
         return (StepKind::Unknown, false, Boundary::NotDetermined);
     };
     let is_between = |boundary: u64| (before.bytes..after.bytes).contains(&boundary);
-    if let Some(segments) = (1..=MOST_SEGMENTS).find(|n| is_between(n * mss_bytes)) {
+    if let Some(segments) = (1..=MAX_SEGMENTS).find(|n| is_between(n * mss_bytes)) {
         let segment = Boundary::Segment {
             segments,
             mss_bytes,

@@ -9,7 +9,7 @@ use ew_model::record::{FlowRecord, TcpInfo};
 use ew_model::sweep::SweepPoint;
 use ew_model::workload::Workload;
 
-/// A point that was measured, with what the sockets say of it.
+/// A point that was measured, with what the sockets report of it.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub(super) bytes: u64,
@@ -18,11 +18,11 @@ pub(super) struct Measured {
     pub(super) round_trip: Option<LatencyFigures>,
     /// The stage's name, where its rows are found.
     pub(super) stage: String,
-    /// What the sender's TCP says, medians over streams and rounds.
+    /// What the sender's TCP reports, medians over streams and rounds.
     pub(super) mss_bytes: Option<u64>,
-    pub(super) least_rtt_ns: Option<u64>,
+    pub(super) min_rtt_ns: Option<u64>,
     /// Share of the time with data in flight in which the receiver's window, or the send buffer,
-    /// held the sender back.
+    /// limited the sender.
     pub(super) limited_share: Option<f64>,
     pub(super) retransmits: u64,
 }
@@ -75,7 +75,7 @@ pub(super) fn measured(stage: &StageView<'_>) -> Option<Measured> {
         round_trip: point.round_trip,
         stage: stage.stage.name.clone(),
         mss_bytes: over(|info| Some(f64::from(info.send_mss_bytes))).map(|mss| mss as u64),
-        least_rtt_ns: over(|info| info.min_rtt_us.map(f64::from)).map(|us| (us * 1000.0) as u64),
+        min_rtt_ns: over(|info| info.min_rtt_us.map(f64::from)).map(|us| (us * 1000.0) as u64),
         limited_share: over(limited_share),
         retransmits: stage.measured().filter_map(FlowRecord::retransmits).sum(),
     })

@@ -8,7 +8,7 @@ use ew_model::sweep::{HalfPerformance, Saturation, TimeLine};
 use ew_model::units::{format_bits_per_sec, format_duration_ns, format_whole_bytes};
 
 /// Fewest points for a line.
-const LEAST_FOR_LINE: usize = 5;
+const MIN_FOR_LINE: usize = 5;
 /// A line describes times of which three in four are off it by at most this.
 const LINE_FITS: f64 = 0.15;
 /// Below this share of the max rate a curve is reported to fall again.
@@ -18,7 +18,7 @@ const FALLS_BELOW: f64 = 0.8;
 /// millisecond is forgiven where messages take a second. `None` with too few points or a slope that
 /// is none.
 pub(super) fn line(curve: &[Measured]) -> Option<TimeLine> {
-    if curve.len() < LEAST_FOR_LINE {
+    if curve.len() < MIN_FOR_LINE {
         return None;
     }
     // Weighted normal equations with weights 1 / t^2.

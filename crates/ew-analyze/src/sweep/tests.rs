@@ -41,7 +41,7 @@ fn measured(bytes: u64, message_ns: f64) -> Measured {
         round_trip: Some(figures(2.0 * message_ns)),
         stage: format!("ping-pong {bytes} B"),
         mss_bytes: Some(1448),
-        least_rtt_ns: Some(30_000),
+        min_rtt_ns: Some(30_000),
         limited_share: Some(0.0),
         retransmits: 0,
     }

@@ -8,14 +8,14 @@ use crate::stats::median;
 use ew_model::HostId;
 use ew_model::analysis::{CpuShare, DiskShare, HostAnalysis, HostPoint, HostStageAnalysis};
 use ew_model::facts::{HostSample, InterfaceCounters};
-use ew_model::finding::details::DropPlace;
+use ew_model::finding::details::DropLocation;
 use ew_model::plan::RoundIndex;
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::telemetry::DiskCounters;
 use std::collections::BTreeMap;
 
 /// Points a host's line may have, so that a report of a long run stays small.
-const MOST_POINTS: usize = 600;
+const MAX_POINTS: usize = 600;
 
 /// Puts what the counters report into the hosts' analyses.
 pub(crate) fn fill(
@@ -43,27 +43,27 @@ pub(crate) fn fill(
 pub(crate) fn receive_drop_counts(
     sample: &HostSample,
     interface: Option<&str>,
-) -> Vec<(DropPlace, u64)> {
+) -> Vec<(DropLocation, u64)> {
     let mut counts = Vec::new();
     if let Some(counters) = interface_of(sample, interface) {
-        counts.push((DropPlace::Interface, counters.rx_drops));
+        counts.push((DropLocation::Interface, counters.rx_drops));
         let overruns = counters.rx_fifo_errors.unwrap_or(0);
-        counts.push((DropPlace::Ring, overruns));
+        counts.push((DropLocation::Ring, overruns));
     }
     if let Some(causes) = &sample.causes {
         let backlog = causes
             .softnet
             .iter()
             .map(|(_, counters)| u64::from(counters.dropped));
-        counts.push((DropPlace::Backlog, backlog.sum()));
+        counts.push((DropLocation::Backlog, backlog.sum()));
         let protocols = &causes.protocols;
         let tcp = [
             protocols.tcp_receive_queue_drops,
             protocols.tcp_backlog_drops,
         ];
-        counts.push((DropPlace::TcpSockets, tcp.into_iter().flatten().sum()));
+        counts.push((DropLocation::TcpSockets, tcp.into_iter().flatten().sum()));
         counts.push((
-            DropPlace::UdpSockets,
+            DropLocation::UdpSockets,
             protocols.udp_receive_buffer_errors.unwrap_or(0),
         ));
     }
@@ -116,8 +116,8 @@ impl Host<'_> {
             link_bits_per_sec: self.link_bits_per_sec,
             sent_bits_per_sec: median(&sent),
             received_bits_per_sec: median(&received),
-            most_sent_bits_per_sec: sent.into_iter().max_by(f64::total_cmp),
-            most_received_bits_per_sec: received.into_iter().max_by(f64::total_cmp),
+            max_sent_bits_per_sec: sent.into_iter().max_by(f64::total_cmp),
+            max_received_bits_per_sec: received.into_iter().max_by(f64::total_cmp),
             retransmits: (!retransmits.is_empty()).then(|| retransmits.iter().sum()),
             throttled_share: Quota::of(telemetry, self.host, index, view).held_back_share(),
             ..HostStageAnalysis::default()
@@ -155,7 +155,7 @@ impl Host<'_> {
     /// One point per span between readings; spans are joined where there are too many.
     fn series(&self, telemetry: &Telemetry<'_>) -> Vec<HostPoint> {
         let samples = telemetry.samples(self.host);
-        let every = samples.len().div_ceil(MOST_POINTS).max(1);
+        let every = samples.len().div_ceil(MAX_POINTS).max(1);
         let kept: Vec<&HostSample> = samples.iter().step_by(every).collect();
         let pairs = kept.windows(2);
         pairs

@@ -6,7 +6,7 @@
 //! could have are compared by likelihood, as for slow paths; a host that nobody reaches and two
 //! racks that are kept apart are among them, so that neither is taken for a path.
 
-use super::{EQUAL, LEAST_BAD, LEAST_HOSTS, ODDS, OF_PATH, SPURIOUS, Scope};
+use super::{EQUAL, MIN_BAD, MIN_HOSTS, ODDS, OF_PATH, SPURIOUS, Scope};
 use crate::fit::Direction;
 use crate::observations::{Observations, StageView};
 use crate::quality::Quality;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Shares of connections lost that are tried: from one of 64, the widest groups of equal paths that
 /// switches are set up with, ascending by a factor. Less than that is no path.
-const LEAST_SHARE: f64 = 1.0 / 64.0;
+const MIN_SHARE: f64 = 1.0 / 64.0;
 const STEP: f64 = 1.1;
 
 /// One path that swallows its connections.
@@ -77,12 +77,12 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
     let racks = observations.inventory().racks.len();
     let typical = typical_share(&tried);
     let price = |suspect: &Suspect| {
-        let places = match suspect {
+        let locations = match suspect {
             Suspect::Path(_) => racks + 1,
             Suspect::Host(_) => hosts.len(),
             Suspect::Racks(..) => racks * racks,
         };
-        (places.max(1) as f64 / ODDS).ln() + 0.5 * (tried.len().max(2) as f64).ln()
+        (locations.max(1) as f64 / ODDS).ln() + 0.5 * (tried.len().max(2) as f64).ln()
     };
     let mut explained: Vec<(f64, f64, Suspect)> = suspects(&hosts, racks)
         .into_iter()
@@ -104,7 +104,7 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
         .collect();
     let rivals = explained.iter().skip(1);
     let rivals = rivals.filter(|(other, ..)| *other > gain - EQUAL);
-    (failed >= LEAST_BAD && ends.len() > LEAST_HOSTS && share < OF_PATH).then(|| BlackHole {
+    (failed >= MIN_BAD && ends.len() > MIN_HOSTS && share < OF_PATH).then(|| BlackHole {
         scope,
         rivals: rivals
             .filter_map(|(_, _, suspect)| match suspect {
@@ -194,7 +194,7 @@ fn best_share(tried: &[Tried], suspect: Suspect, typical: f64) -> (f64, f64) {
             })
             .sum::<f64>()
     };
-    let shares = std::iter::successors(Some(LEAST_SHARE), |share| Some(share * STEP));
+    let shares = std::iter::successors(Some(MIN_SHARE), |share| Some(share * STEP));
     let tried_shares = shares.take_while(|share| *share < 1.0);
     tried_shares
         .map(|share| (gain(share), share))

@@ -9,7 +9,7 @@
 
 use super::traces::Traces;
 use super::{Key, connections_of};
-use crate::fit::LEAST_EFFECT;
+use crate::fit::MIN_EFFECT;
 use crate::observations::{Observations, RoundView, StageView};
 use ew_model::HostId;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ const DEVIATIONS: f64 = 2.0;
 struct Carried {
     /// Of connections whose path is known.
     known: f64,
-    /// The most that the others may add.
+    /// The max that the others may add.
     possible: f64,
 }
 
@@ -50,7 +50,7 @@ struct Untraced {
 }
 
 impl Untraced {
-    /// The most of it that may be on one of so many paths.
+    /// The max of it that may be on one of so many paths.
     fn on_one_of(self, paths: usize) -> f64 {
         let paths = paths.max(1) as f64;
         let each = self.rate / self.connections.max(1.0);
@@ -83,8 +83,8 @@ impl<'a> Loads<'a> {
             ..Self::default()
         };
         for (at, stage) in stages.iter().enumerate() {
-            for (place, round) in stage.rounds.iter().enumerate() {
-                loads.add((at, place), round);
+            for (index, round) in stage.rounds.iter().enumerate() {
+                loads.add((at, index), round);
             }
         }
         loads
@@ -125,7 +125,7 @@ impl<'a> Loads<'a> {
             let carried = sums.and_then(|sums| sums.get(&link)).copied();
             let most = self.most.get(&link.end()).copied();
             carried.zip(most).is_some_and(|(carried, most)| {
-                carried.known + carried.possible > (1.0 - LEAST_EFFECT) * most
+                carried.known + carried.possible > (1.0 - MIN_EFFECT) * most
             })
         })
     }

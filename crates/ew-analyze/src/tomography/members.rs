@@ -7,7 +7,7 @@
 //! rack has one name for every rack that sends to it.
 
 use super::traces::{Fork, Traces};
-use super::{EQUAL, Judged, LEAST_BAD, ODDS, Scope};
+use super::{EQUAL, Judged, MIN_BAD, ODDS, Scope};
 use crate::fit::{Direction, OVERDISPERSION};
 use crate::stats::median;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::net::IpAddr;
 
 /// Of the connections of a bad path that were good elsewhere so many are bad; less is what unequal
 /// hashing does, too.
-const LEAST_ATTRIBUTABLE: f64 = 1.0 / 3.0;
+const MIN_ATTRIBUTABLE: f64 = 1.0 / 3.0;
 /// What is slow by chance is anything from [`super::SLOW`] down by so much (log-scale).
 const SPAN: f64 = 2.0;
 /// A narrow path's connections get the same each, within this (log-scale); half of all bad paths
@@ -144,7 +144,7 @@ pub(super) fn bad_member(strata: &[Stratum], traces: &Traces, racks: usize) -> O
     let gain = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>() - price;
     let mut ranked: Vec<(f64, Scope, Vec<Piece>)> = found
         .into_iter()
-        .filter(|(_, pieces)| pieces.iter().map(|p| p.bad).sum::<f64>() >= LEAST_BAD as f64)
+        .filter(|(_, pieces)| pieces.iter().map(|p| p.bad).sum::<f64>() >= MIN_BAD as f64)
         .map(|(scope, pieces)| (gain(&pieces), scope, pieces))
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -217,7 +217,7 @@ impl Piece {
             all: all.all - own.all,
         };
         let attributable = (own.share() - others.share()) / (1.0 - others.share());
-        if attributable < LEAST_ATTRIBUTABLE {
+        if attributable < MIN_ATTRIBUTABLE {
             return;
         }
         let apart = own.likelihood(own.share()) + others.likelihood(others.share());
@@ -292,14 +292,14 @@ pub(crate) struct LostMember {
 /// chance.
 pub(super) fn lost_members(traces: &Traces, expected: Option<u32>) -> Vec<LostMember> {
     let seen = traces.forks.values().map(|fork| fork.members.len()).max();
-    let most = seen.unwrap_or(0).max(expected.unwrap_or(0) as usize);
+    let max = seen.unwrap_or(0).max(expected.unwrap_or(0) as usize);
     let price = (2.0 * traces.forks.len().max(1) as f64).ln() + (1.0 / ODDS).ln();
     let racks = traces.forks.iter();
     let lost: Vec<LostMember> = racks
-        .filter_map(|(rack, fork)| lost_member(traces, (*rack, fork), most, price))
+        .filter_map(|(rack, fork)| lost_member(traces, (*rack, fork), max, price))
         .collect();
     if lost.is_empty() && expected.is_none() {
-        return one_short(traces, most, price).into_iter().collect();
+        return one_short(traces, max, price).into_iter().collect();
     }
     let is_spine = lost.len() > 1
         && lost.len() == traces.forks.len()
@@ -314,7 +314,7 @@ pub(super) fn lost_members(traces: &Traces, expected: Option<u32>) -> Vec<LostMe
         is_of_two: lost.len() == 2,
         direction: Direction::Both,
         used: lost[0].used,
-        of: most,
+        of: max,
         traced: lost.iter().map(|one| one.traced).sum(),
         without: Vec::new(),
         gain: lost.iter().map(|one| one.gain).sum(),
@@ -325,13 +325,13 @@ pub(super) fn lost_members(traces: &Traces, expected: Option<u32>) -> Vec<LostMe
 /// Fabrics are built with 2, 4, 8, 16 ... equal paths; where every rack uses one less than that,
 /// from seven on, a spine may be lost to all of them alike.
 fn one_short(traces: &Traces, seen: usize, price: f64) -> Option<LostMember> {
-    const LEAST: usize = 7;
+    const MIN: usize = 7;
     let of = seen + 1;
     let forks = traces.forks.values();
     let is_alike = forks.clone().all(|fork| fork.members.len() == seen);
     let gains = forks.clone().map(|fork| lost_out(fork, of) - price);
     let gain = gains.min_by(f64::total_cmp)?;
-    (seen >= LEAST && of.is_power_of_two() && is_alike && gain > 0.0).then(|| LostMember {
+    (seen >= MIN && of.is_power_of_two() && is_alike && gain > 0.0).then(|| LostMember {
         rack: None,
         is_of_two: traces.forks.len() == 2,
         direction: Direction::Both,
@@ -347,14 +347,14 @@ fn one_short(traces: &Traces, seen: usize, price: f64) -> Option<LostMember> {
 fn lost_member(
     traces: &Traces,
     (rack, fork): (usize, &Fork),
-    most: usize,
+    max: usize,
     price: f64,
 ) -> Option<LostMember> {
     // No router answered, as in a network that is all one subnet: there are no paths to lose.
-    if most == 0 {
+    if max == 0 {
         return None;
     }
-    let sends = lost_out(fork, most) - price;
+    let sends = lost_out(fork, max) - price;
     let (receives, without) = lost_in(traces, rack);
     let receives = receives - price;
     let direction = match (sends > 0.0, receives > 0.0) {
@@ -368,10 +368,10 @@ fn lost_member(
         is_of_two: false,
         direction,
         used: match direction {
-            Direction::Rx => most - 1,
+            Direction::Rx => max - 1,
             _ => fork.members.len(),
         },
-        of: most,
+        of: max,
         traced: fork.traced(),
         without,
         gain: sends.max(receives),
@@ -381,13 +381,13 @@ fn lost_member(
 
 /// Nats for "this rack sends over fewer paths" against "it missed the others by chance". Routers
 /// that do not answer prove nothing.
-fn lost_out(fork: &Fork, most: usize) -> f64 {
+fn lost_out(fork: &Fork, max: usize) -> f64 {
     let used = fork.members.len();
     let silent: usize = fork.to.values().map(|to| to.silent).sum();
-    if used >= most || is_quiet(silent, fork.traced(), most) {
+    if used >= max || is_quiet(silent, fork.traced(), max) {
         return f64::NEG_INFINITY;
     }
-    not_by_chance(fork.traced(), most) - (most as f64).ln()
+    not_by_chance(fork.traced(), max) - (max as f64).ln()
 }
 
 /// The same for what others send to the rack, and which routers each of them does not use for it.

@@ -37,7 +37,7 @@ const SLOW: f64 = 0.85;
 const LOSSY: f64 = 5e-4;
 const TIMES_USUAL: f64 = 5.0;
 /// Rounds in which a 5-tuple must have been measured, and bad.
-const LEAST_ROUNDS: usize = 2;
+const MIN_ROUNDS: usize = 2;
 /// Share of healthy connections that look bad for no reason.
 const SPURIOUS: f64 = 0.003;
 /// A host most of whose connections are bad is bad itself.
@@ -45,8 +45,8 @@ const OF_HOST: f64 = 0.75;
 /// A scope most of whose connections are bad is no single path.
 const OF_PATH: f64 = 0.75;
 /// Bad connections, of different hosts, that a finding needs.
-const LEAST_BAD: usize = 3;
-const LEAST_HOSTS: usize = 2;
+const MIN_BAD: usize = 3;
+const MIN_HOSTS: usize = 2;
 /// Prior odds of a bad path, and nats within which two scopes are not distinguished.
 const ODDS: f64 = 0.02;
 const EQUAL: f64 = 3.0;
@@ -253,9 +253,9 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
     let loads = Loads::new(observations, traces, &stages);
     let paced = |(at, stage): (usize, &&StageView<'_>)| {
         let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
-        for (place, round) in stage.rounds.iter().enumerate() {
+        for (index, round) in stage.rounds.iter().enumerate() {
             take_round(round, &mut connections, |key| {
-                loads.is_full((at, place), key)
+                loads.is_full((at, index), key)
             });
         }
         let typical = typical_loss(&connections);
@@ -363,8 +363,12 @@ fn of_routers(
 ) -> Vec<(Load, Judged)> {
     let inventory = observations.inventory();
     let rack = |host| Some(inventory.rack_of(host)?.index());
-    let rows = round.records.iter().zip(&round.solo).zip(starvation(round));
-    let ways = rows.filter_map(|((row, is_solo), starved)| {
+    let rows = round
+        .records
+        .iter()
+        .zip(&round.isolated)
+        .zip(starvation(round));
+    let ways = rows.filter_map(|((row, is_isolated), starved)| {
         let racks = rack(row.src).zip(rack(row.dst));
         let is_slow = network.is_slow(row.src) || network.is_slow(row.dst);
         let key = connections_of(row).first()?.key;
@@ -372,7 +376,7 @@ fn of_routers(
             row,
             racks: racks.filter(|(from, to)| from != to)?,
             via: traces.via(&key),
-            is_fit: *is_solo && starved < LITTLE_STARVATION && !is_slow,
+            is_fit: *is_isolated && starved < LITTLE_STARVATION && !is_slow,
         })
     });
     let mut routers: BTreeMap<(usize, Option<IpAddr>), Vec<Way<'_>>> = BTreeMap::new();
@@ -511,7 +515,7 @@ fn judge(
             .zip(rack(key.dst))
             .filter(|(from, to)| from != to)?;
         let rounds = connection.of_pace.len();
-        (rounds >= LEAST_ROUNDS).then(|| Judged {
+        (rounds >= MIN_ROUNDS).then(|| Judged {
             src: key.src,
             dst: key.dst,
             racks,
@@ -597,8 +601,8 @@ fn is_possible(judged: &[Judged], scope: Scope) -> bool {
     let inside: Vec<&Judged> = judged.iter().filter(|one| is_in(one, scope)).collect();
     let bad: Vec<&&Judged> = inside.iter().filter(|one| one.is_bad).collect();
     let hosts: BTreeSet<HostId> = bad.iter().flat_map(|one| [one.src, one.dst]).collect();
-    bad.len() >= LEAST_BAD
-        && hosts.len() > LEAST_HOSTS
+    bad.len() >= MIN_BAD
+        && hosts.len() > MIN_HOSTS
         && (bad.len() as f64) < OF_PATH * inside.len() as f64
 }
 

@@ -81,8 +81,8 @@ impl Traces {
     /// Parallel paths of the rack that has most, and connections traced.
     pub(crate) fn paths(&self) -> Option<(usize, usize)> {
         let forks = self.forks.values();
-        let most = forks.clone().map(|fork| fork.members.len()).max()?;
-        (most > 1).then(|| (most, forks.map(Fork::traced).sum()))
+        let max = forks.clone().map(|fork| fork.members.len()).max()?;
+        (max > 1).then(|| (max, forks.map(Fork::traced).sum()))
     }
 }
 

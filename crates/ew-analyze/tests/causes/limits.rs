@@ -353,10 +353,10 @@ const DROPS: [(&str, &str, Change); 4] = [
 
 #[test]
 fn the_place_where_a_receiver_drops_most_is_named() {
-    for (place, remedy, change) in DROPS {
+    for (location, remedy, change) in DROPS {
         let (cause, symptom) = (Cause::ReceiveDrops, Symptom::SlowReceiver);
         let finding = explains(Slow::Rx, cause, symptom, change);
-        assert!(finding.sentence.contains(place), "{}", finding.sentence);
+        assert!(finding.sentence.contains(location), "{}", finding.sentence);
         assert!(finding.hint.contains(remedy), "{}", finding.hint);
     }
 }

@@ -48,7 +48,7 @@ tests:
     let scenario = ew_plan::scenario::parse(&yaml, "pods", &[]).unwrap();
     let plan = ew_plan::plan(&scenario, &truth.inventory, 7).unwrap();
     let mut run = truth.run(scenario, plan, 7);
-    place_windows(&mut run);
+    set_windows(&mut run);
     let run = of_rows(run, "", |row| set_segment(row, 1448));
     with_counters(run, |_| false, |_, _| {})
 }

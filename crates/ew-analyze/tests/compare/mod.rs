@@ -300,7 +300,7 @@ fn unauthenticated_peers_are_refused_with_what_each_has() {
     );
 }
 
-/// A mesh of six hosts whose ends say something else than the simulator does.
+/// A mesh of six hosts whose ends report something else than the simulator does.
 fn retold(kind: WorkloadKind, seed: u64, reported: impl Fn(&mut EndRecord, &mut EndRecord)) -> Run {
     let mut run = run(&truth(6, 1.0), "mesh", &[], seed);
     run.plan.stages[0].workload = Workload::of(kind);

@@ -1,5 +1,5 @@
 //! Runs as replicates: levels that vary from run to run, hosts of a large cluster, and changes in a
-//! history of runs. Each bar is held with the bound that a binomial count of that probability
+//! history of runs. Each bar is compared with the bound that a binomial count of that probability
 //! exceeds once in a thousand tests; the seeds are fixed.
 
 use super::{throughput, truth};

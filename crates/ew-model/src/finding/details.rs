@@ -56,20 +56,20 @@ pub use latency::{IdleRoundTrip, LongRoundTrips};
 pub use line_rate::LineRate;
 pub use link_speed::{HalfDuplex, LowLinkSpeed, Shaper};
 pub use loss::{DatagramLoss, DatagramLossOfPair, Fragments};
-pub use lost_path::{LostPath, LostPathPlace, PathExpectation};
+pub use lost_path::{LostPath, LostPathLocation, PathExpectation};
 pub use measurement::InvalidMeasurement;
 pub use mtu::OddMtu;
 pub use nic_classes::{NicClass, NicClasses};
 pub use not_determined::{
     FlowsUnexplained, NoCpuLeft, StageBelow, UnexplainedHost, UnexplainedPair,
 };
-pub use parts::{Directions, OwnAndPeers, PathPlace, PathRouter};
+pub use parts::{Directions, OwnAndPeers, PathLocation, PathRouter};
 pub use path_loss::{CountedLoss, LossOnLink, LossyUplinks};
 pub use paths::{
     HashingCost, NarrowPath, NumberOfPaths, PathsByRates, PathsByRouters, RateInterval,
 };
 pub use pod_network::PodNetwork;
-pub use receive_drops::{DropPlace, ReceiveDrops};
+pub use receive_drops::{DropLocation, ReceiveDrops};
 pub use receive_window::SmallReceiveWindow;
 pub use send_buffer::{LimitingSendBuffer, SmallSendBuffer};
 pub use slow_at_times::{LowQuartile, SlowAtTimes};

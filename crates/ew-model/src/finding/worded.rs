@@ -1,4 +1,4 @@
-//! A verdict with its sentences, as `findings.json` and the JSON report hold it.
+//! A verdict with its sentences, as `findings.json` and the JSON report contain it.
 
 use super::{Finding, Grounds, VerdictStatus};
 use schemars::JsonSchema;

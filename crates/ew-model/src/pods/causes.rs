@@ -100,7 +100,7 @@ pub struct TunnelledPackets {
     pub packets: SmallerPackets,
 }
 
-/// Packets of pods that hold less payload than those of their nodes.
+/// Packets of pods that contain less payload than those of their nodes.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SmallerPackets {
     /// Of the pods' network, bytes.

@@ -82,7 +82,7 @@ impl Workload {
     /// The min pause between rounds: the engine's streams connect in it, tools' servers must be
     /// up before, and one that cannot choose its port gone.
     #[must_use]
-    pub fn least_gap_ns(&self) -> u64 {
+    pub fn min_gap_ns(&self) -> u64 {
         match self.server_ports() {
             ServerPorts::Fixed(_) => 6 * SECOND_NS,
             // Its tests are three at least and a second long at least, however short the window is.

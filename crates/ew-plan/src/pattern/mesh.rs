@@ -73,7 +73,7 @@ fn isolated(site: &Site<'_>, order: &[HostId], draw: &mut Draw) -> Vec<Vec<Relat
     if order.len() <= FEW_HOSTS {
         // How close the greedy comes depends on the order; where trying is cheap, the best of some
         // is taken.
-        let least = uplink::least_rounds(&topology);
+        let least = uplink::min_rounds(&topology);
         for _ in 1..TRIES {
             if rounds.len() <= least {
                 break;

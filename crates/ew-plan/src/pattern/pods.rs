@@ -62,7 +62,7 @@ fn nodes(site: &Site<'_>, path: PodPath) -> Vec<Ends> {
     let inventory = site.inventory;
     let mut names: Vec<&str> = Vec::new();
     for host in &inventory.hosts {
-        let node = pods::place(&host.name).node;
+        let node = pods::parse_agent_name(&host.name).node;
         if !names.contains(&node) {
             names.push(node);
         }
@@ -101,7 +101,7 @@ fn between(
     sample: u32,
 ) -> Vec<(Ends, Ends)> {
     let inventory = site.inventory;
-    let node = |id: HostId| pods::place(inventory.name(id)).node;
+    let node = |id: HostId| pods::parse_agent_name(inventory.name(id)).node;
     let of = |side: &[HostId]| -> Vec<Ends> {
         let is_named = |ends: &&Ends| side.iter().any(|id| node(*id) == node(ends.client));
         nodes.iter().filter(is_named).copied().collect()
@@ -180,7 +180,7 @@ mod tests {
     /// Per repetition: the nodes of every flow.
     fn meetings(inventory: &Inventory, path: PodPath) -> Vec<Vec<(String, String)>> {
         let drafts = laid_out(&Pattern::Pods { path }, &site(inventory, 8), 1);
-        let node = |id: HostId| pods::place(inventory.name(id)).node.to_owned();
+        let node = |id: HostId| pods::parse_agent_name(inventory.name(id)).node.to_owned();
         let pairs = |draft: &Draft| {
             let relations = draft.relations.iter();
             relations

@@ -297,7 +297,7 @@ fn repairs_go_on_counting() {
 }
 
 #[test]
-fn what_must_settle_is_drawn_once_and_repeated() {
+fn what_must_converge_is_selected_once_and_repeated() {
     let inventory = flat(6);
     let text = "name: t\ndefaults: {duration: 1s, warm-up: 0, gap: 1s}\ntests: [{pattern: permutation, direction: both, \
                 samples: {auto: {at-least: 6, at-most: 10, budget: 15s}}}]\n";
@@ -305,7 +305,7 @@ fn what_must_settle_is_drawn_once_and_repeated() {
     let plan = plan(&scenario, &inventory, 3).unwrap();
     let stage = &plan.stages[0];
     assert_eq!(stage.rounds.len(), 10);
-    assert_eq!((stage.rounds_per_sample(), stage.least_rounds()), (1, 6));
+    assert_eq!((stage.rounds_per_sample(), stage.min_rounds()), (1, 6));
     let relations = |round: &Round| {
         let flows = round.flows.iter();
         flows.map(|f| (f.src, f.dst)).collect::<Vec<_>>()

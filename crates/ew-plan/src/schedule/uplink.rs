@@ -29,7 +29,7 @@ pub(crate) fn rounds(topology: &Topology) -> Vec<Vec<(usize, usize)>> {
 
 /// Rounds that no schedule can do with less: N - 1 for a host's own pairs, and ceil(n (N - n) / u)
 /// for each uplink.
-pub(crate) fn least_rounds(topology: &Topology) -> usize {
+pub(crate) fn min_rounds(topology: &Topology) -> usize {
     let hosts = topology.rack_of.len();
     let mut members = vec![0; topology.uplink_flows.len()];
     for rack in &topology.rack_of {
@@ -260,7 +260,7 @@ mod tests {
         for (racks, n, u) in shapes {
             let (sizes, uplinks) = (vec![n; racks], vec![u; racks]);
             let topology = topology(&sizes, &uplinks);
-            let (rounds, bound) = (check(&topology), least_rounds(&topology));
+            let (rounds, bound) = (check(&topology), min_rounds(&topology));
             assert!(
                 rounds * 100 <= bound * 108 + 100,
                 "{racks} x {n}, u {u}: {rounds} rounds against {bound}"

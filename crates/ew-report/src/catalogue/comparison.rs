@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 /// From this ratio on, "times" says more than per cent.
 const TIMES: f64 = 2.0;
 /// Less than this share is not reported in figures.
-const LEAST_REPORTED: f64 = 0.001;
+const MIN_REPORTED: f64 = 0.001;
 /// So many differences are reported.
 const REPORTED: usize = 3;
 
@@ -45,11 +45,11 @@ pub fn comparison_sentence(comparison: &Comparison) -> String {
     let is_replicated = all().any(MetricComparison::is_replicated);
     let word = if is_replicated { "Worse" } else { "Different" };
     match (is_worse, list.is_empty(), comparison.threshold) {
-        (true, _, Some(most)) => format!("{word} by more than {}: {list}", percent(most)),
+        (true, _, Some(max)) => format!("{word} by more than {}: {list}", percent(max)),
         (_, true, _) if !is_tested => "Too little was measured to show a difference".into(),
         (_, true, _) if is_replicated => "No significant difference".into(),
         (_, true, _) => "No difference beyond chance and the run-to-run spread".into(),
-        (_, false, Some(most)) => format!("Nothing worse by more than {}: {list}", percent(most)),
+        (_, false, Some(max)) => format!("Nothing worse by more than {}: {list}", percent(max)),
         (_, false, None) => list,
     }
 }
@@ -109,9 +109,9 @@ impl Difference {
         let share = (ratio - 1.0).abs();
         if *ratio >= TIMES {
             format!("{what} is {ratio:.2} times as high")
-        } else if share < LEAST_REPORTED {
+        } else if share < MIN_REPORTED {
             // Steady figures differ by more than chance, and by next to nothing.
-            format!("{what} is less than {} {word}", percent(LEAST_REPORTED))
+            format!("{what} is less than {} {word}", percent(MIN_REPORTED))
         } else {
             format!("{what} is {} {word}", percent(share))
         }

@@ -1,16 +1,16 @@
 //! Names, lists and numbers as sentences need them.
 
 use ew_model::analysis::Estimate;
-use ew_model::finding::details::{Directions, OwnAndPeers, PathPlace, PathRouter};
+use ew_model::finding::details::{Directions, OwnAndPeers, PathLocation, PathRouter};
 use ew_model::{HostId, Inventory, RackId};
 
 /// Names a sentence lists before it says "and N more".
-const MOST_NAMES: usize = 6;
+const MAX_NAMES: usize = 6;
 
 /// "a", "a and b", "a, b and 4 more".
 pub(in crate::catalogue) fn list(names: &[String]) -> String {
-    let shown = if names.len() > MOST_NAMES {
-        MOST_NAMES - 1
+    let shown = if names.len() > MAX_NAMES {
+        MAX_NAMES - 1
     } else {
         names.len()
     };
@@ -92,10 +92,10 @@ pub(in crate::catalogue) fn next_to_peers(
 
 /// The same as [`list`] of `all` names, of which these are the first: at least as many as it shows.
 pub(in crate::catalogue) fn list_of(first: &[String], all: usize) -> String {
-    if all <= MOST_NAMES {
+    if all <= MAX_NAMES {
         return list(first);
     }
-    let shown = &first[..first.len().min(MOST_NAMES - 1)];
+    let shown = &first[..first.len().min(MAX_NAMES - 1)];
     format!("{} and {} more", shown.join(", "), all - shown.len())
 }
 
@@ -109,14 +109,17 @@ pub(in crate::catalogue) fn one_direction(which: Directions) -> &'static str {
 }
 
 /// "rack2 TX", "rack2 TX or rack1 RX (not distinguished)".
-pub(in crate::catalogue) fn path_places(names: &Inventory, places: &[PathPlace]) -> String {
-    let place = |place: &PathPlace| match place {
-        PathPlace::Rack { rack, directions } => {
+pub(in crate::catalogue) fn path_locations(
+    names: &Inventory,
+    locations: &[PathLocation],
+) -> String {
+    let location = |location: &PathLocation| match location {
+        PathLocation::Rack { rack, directions } => {
             format!("{}{}", names.rack_name(*rack), one_direction(*directions))
         }
-        PathPlace::EveryRack => "every rack (a spine)".to_owned(),
+        PathLocation::EveryRack => "every rack (a spine)".to_owned(),
     };
-    let all: Vec<String> = places.iter().map(place).collect();
+    let all: Vec<String> = locations.iter().map(location).collect();
     match all.len() {
         1 => all.concat(),
         _ => format!("{} (not distinguished)", all.join(" or ")),

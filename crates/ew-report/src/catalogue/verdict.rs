@@ -13,7 +13,7 @@ use ew_model::{Analysis, HostId, Inventory};
 use std::collections::BTreeSet;
 
 /// Findings that the sentence on top reports in full.
-const MOST_IN_SENTENCE: usize = 3;
+const MAX_IN_SENTENCE: usize = 3;
 /// This many hosts with the same cause are reported in one clause.
 const FOLD_FROM: usize = 3;
 
@@ -105,7 +105,7 @@ fn worst(analysis: &Analysis, findings: &[&Finding]) -> String {
         reported.retain(|finding| is_determined(finding));
     }
     let all = clauses(analysis.inventory(), &reported);
-    let shown = all.len().min(MOST_IN_SENTENCE);
+    let shown = all.len().min(MAX_IN_SENTENCE);
     let is_open = status == VerdictStatus::Partial
         && findings.iter().any(|finding| finding.leaves_the_run_open());
     let mut parts: Vec<String> = all[..shown]
@@ -237,7 +237,7 @@ fn figures(analysis: &Analysis) -> String {
     let reported: Vec<String> = alone
         .filter_map(|stage| Some(format!("`{}` {}", stage.name, did(stage)?)))
         .chain(analysis.sweeps.iter().map(sweep::in_words))
-        .take(MOST_IN_SENTENCE)
+        .take(MAX_IN_SENTENCE)
         .collect();
     reported.join("; ")
 }

@@ -127,8 +127,8 @@ fn bars(metric: &MetricComparison) -> Vec<Bar> {
     let ends = medians
         .iter()
         .flat_map(|(_, e)| [e.value, e.high.unwrap_or(e.value)]);
-    let most = ends.fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-    let share = |value: f64| format!("{:.2}", (100.0 * value / most).clamp(0.0, 100.0));
+    let max = ends.fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let share = |value: f64| format!("{:.2}", (100.0 * value / max).clamp(0.0, 100.0));
     let interval = |e: &Estimate| {
         let (low, high) = e.low.zip(e.high)?;
         Some((share(low), share(high - low)))

@@ -67,16 +67,15 @@ fn medians(comparison: &Comparison) -> Table {
 
 fn means(comparison: &Comparison) -> Table {
     let row = |stage: &StageComparison, m: &MetricComparison| {
-        let span = |least: f64, max: f64| {
-            format!("{} to {}", value(m.metric, least), value(m.metric, max))
-        };
+        let span =
+            |min: f64, max: f64| format!("{} to {}", value(m.metric, min), value(m.metric, max));
         vec![
             one_line(&stage.name),
             m.metric.name().into(),
             estimated(m.metric, &m.base.mean),
             estimated(m.metric, &m.other.mean),
-            span(m.base.least, m.base.max),
-            span(m.other.least, m.other.max),
+            span(m.base.min, m.base.max),
+            span(m.other.min, m.other.max),
             method(m),
         ]
     };

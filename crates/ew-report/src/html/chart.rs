@@ -50,15 +50,15 @@ pub(super) fn timeline(stage: &StageAnalysis) -> Option<String> {
 
 /// Aggregate rate over the number of senders of a rack pair. `None` without a ramp.
 pub(super) fn ramp(analysis: &Analysis, pair: &RackPairAnalysis) -> Option<String> {
-    let most = pair.ramp.iter().map(|p| p.0).max()?;
+    let max = pair.ramp.iter().map(|p| p.0).max()?;
     let per_host = pair.inside_bits_per_sec.map(|e| e.value);
     let measured = pair.ramp.iter().map(|p| p.1).fold(0.0, f64::max);
-    let top = per_host.map_or(measured, |rate| measured.max(rate * f64::from(most)));
-    let axes = Axes::new(0.0, f64::from(most), top);
+    let top = per_host.map_or(measured, |rate| measured.max(rate * f64::from(max)));
+    let axes = Axes::new(0.0, f64::from(max), top);
     let mut svg = open(&ramp_summary(analysis, pair));
     axes.draw(&mut svg, "senders");
     if let Some(rate) = per_host {
-        let end = (axes.x(f64::from(most)), axes.y(rate * f64::from(most)));
+        let end = (axes.x(f64::from(max)), axes.y(rate * f64::from(max)));
         line(&mut svg, "ideal", (axes.x(0.0), axes.y(0.0)), end);
     }
     if let Some(uplink) = pair.uplink_bits_per_sec {
@@ -211,7 +211,7 @@ pub(super) fn text(svg: &mut String, at: (f64, f64), anchor: &str, words: &str) 
     );
 }
 
-pub(super) fn draw_area(svg: &mut String, points: &[(f64, f64)], floor: f64) {
+pub(super) fn draw_area(svg: &mut String, points: &[(f64, f64)], bottom: f64) {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return;
     };
@@ -221,7 +221,7 @@ pub(super) fn draw_area(svg: &mut String, points: &[(f64, f64)], floor: f64) {
     }
     let _ = write!(
         svg,
-        "<path class=\"area\" d=\"{path}L{:.1} {floor:.1}L{:.1} {floor:.1}Z\"/><path class=\"line\" d=\"{path}\"/>",
+        "<path class=\"area\" d=\"{path}L{:.1} {bottom:.1}L{:.1} {bottom:.1}Z\"/><path class=\"line\" d=\"{path}\"/>",
         last.0, first.0
     );
 }

@@ -16,9 +16,9 @@ use ew_model::{Analysis, HostId};
 use serde::Serialize;
 
 /// More hosts than this are drawn as dots, and only accused ones are named.
-const MOST_NAMED: usize = 48;
+const MAX_NAMED: usize = 48;
 /// More parallel paths than this are one thick line.
-const MOST_WIRES: usize = 16;
+const MAX_WIRES: usize = 16;
 
 /// The drawing, laid out for two widths of the page.
 #[derive(Serialize)]
@@ -58,7 +58,7 @@ struct Gauge {
     arrow: char,
     text: String,
     class: &'static str,
-    /// Load: the most that was carried in a round.
+    /// Load: the max that was carried in a round.
     carried: f64,
     /// `None` where the uplinks were not seen to limit.
     capacity: Option<f64>,
@@ -122,25 +122,25 @@ fn parts(analysis: &Analysis, accused: &Accused<'_>) -> Parts {
         .rack_ids()
         .map(|rack| rack_part(analysis, accused, rack))
         .collect();
-    let lone = analysis.hosts.iter();
-    let lone = lone.filter(|host| inventory.rack_of(host.host).is_none());
-    let lone: Vec<HostPart> = lone
+    let rackless = analysis.hosts.iter();
+    let rackless = rackless.filter(|host| inventory.rack_of(host.host).is_none());
+    let rackless: Vec<HostPart> = rackless
         .map(|host| host_part(analysis, accused, host))
         .collect();
     let has_racks = !racks.is_empty();
-    if !lone.is_empty() {
+    if !rackless.is_empty() {
         racks.push(RackPart {
             id: None,
             name: if has_racks { "no rack" } else { "hosts" }.to_owned(),
             to: "hosts".to_owned(),
-            about: format!("{} without a rack", plural(lone.len(), "host")),
+            about: format!("{} without a rack", plural(rackless.len(), "host")),
             gauges: Vec::new(),
             marks: Vec::new(),
             wires: Vec::new(),
-            hosts: lone,
+            hosts: rackless,
         });
     }
-    let is_dense = analysis.hosts.len() > MOST_NAMED;
+    let is_dense = analysis.hosts.len() > MAX_NAMED;
     if is_dense {
         // What is wrong must not be below the fold.
         racks.sort_by_key(|rack| std::cmp::Reverse(rack.accusations()));
@@ -302,7 +302,7 @@ fn wires(analysis: &Analysis, rack: RackId, measured: Option<&RackAnalysis>) -> 
                     figure(finding.measured.as_ref()),
                     figure(finding.expected.as_ref()),
                 );
-                let lost = (of - used).clamp(0.0, MOST_WIRES as f64) as usize;
+                let lost = (of - used).clamp(0.0, MAX_WIRES as f64) as usize;
                 let used = wires.len().min(used.max(1.0) as usize);
                 wires.truncate(used);
                 wires.extend(std::iter::repeat_n(Wire::Unused, lost));

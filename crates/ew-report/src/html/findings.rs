@@ -1,7 +1,7 @@
 //! The findings' cards: what was found, what it rests on, and where to see that.
 
+use super::evidence_links::{EvidenceLink, EvidenceLinks};
 use super::page::{host_anchor, rack_anchor, rich, unbroken};
-use super::places::{Place, Places};
 use crate::view::FindingWords;
 use crate::words::{capitalised, full_sentence, host_name, rack_name};
 use ew_model::Analysis;
@@ -45,7 +45,7 @@ pub(super) struct Headline {
     whole: String,
 }
 
-/// Words that lead to a place in the page, where there is one.
+/// Words that link to an element of the page, where there is one.
 #[derive(Serialize)]
 struct Link {
     text: String,
@@ -56,7 +56,7 @@ struct Link {
 struct EvidenceView {
     text: String,
     source: String,
-    places: Vec<Place>,
+    links: Vec<EvidenceLink>,
 }
 
 /// What is not only good to know, a line each.
@@ -83,20 +83,20 @@ fn anchor(index: usize) -> String {
 
 /// All findings, worst first.
 pub(super) fn cards(analysis: &Analysis, findings: &[FindingWords]) -> Vec<Card> {
-    let places = Places::new(analysis);
+    let links = EvidenceLinks::new(analysis);
     let is_short = findings.len() <= FINDINGS_OPEN;
     let numbered = findings.iter().enumerate();
     numbered
         .map(|(index, finding)| {
             let is_first = index < FINDINGS_OPEN && finding.severity == Severity::Fault;
-            card(analysis, &places, index, finding, is_short || is_first)
+            card(analysis, &links, index, finding, is_short || is_first)
         })
         .collect()
 }
 
 fn card(
     analysis: &Analysis,
-    places: &Places<'_>,
+    links: &EvidenceLinks<'_>,
     index: usize,
     finding: &FindingWords,
     open: bool,
@@ -105,7 +105,7 @@ fn card(
     let figure = |words: &String| unbroken(words);
     let evidence = finding.evidence.iter().map(|evidence| EvidenceView {
         text: rich(&capitalised(inventory, &evidence.text)),
-        places: places.of(finding.subject, &evidence.source),
+        links: links.of(finding.subject, &evidence.source),
         source: evidence.source.replace('`', ""),
     });
     Card {
@@ -126,7 +126,7 @@ fn card(
     }
 }
 
-/// The name of a finding's place in the drawing of the fabric. `None`: it has no one place there.
+/// The name of a finding's element in the drawing of the fabric. `None`: it has no single one.
 fn drawn(subject: Subject) -> Option<String> {
     match subject {
         Subject::Host { host } => Some(format!("host-{}", host.0)),

@@ -56,8 +56,8 @@ struct Bar {
 struct Most {
     text: String,
     note: String,
-    /// In which stage.
-    place: String,
+    /// In which stage, or that it is of the busiest second.
+    when: String,
     sort: f64,
 }
 
@@ -130,7 +130,7 @@ fn busiest_cpu(analysis: &Analysis, host: &HostAnalysis) -> Most {
         true => Most {
             text: percent(host.busiest_cpu),
             note: String::new(),
-            place: "in the busiest second".into(),
+            when: "in the busiest second".into(),
             sort: host.busiest_cpu.map_or(-1.0, finite),
         },
     }
@@ -148,7 +148,7 @@ fn most(
     Most {
         text: percent(most.map(|(share, _)| share)),
         note: stage.map(note).unwrap_or_default(),
-        place: stage.map_or_else(String::new, |stage| {
+        when: stage.map_or_else(String::new, |stage| {
             format!("in stage {}", name_of_stage(analysis, stage))
         }),
         sort: most.map_or(-1.0, |(share, _)| finite(share)),

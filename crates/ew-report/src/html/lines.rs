@@ -8,7 +8,7 @@ const RIGHT: f64 = 10.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 32.0;
 /// Ticks of an axis at most.
-const MOST_TICKS: u32 = 20;
+const MAX_TICKS: u32 = 20;
 /// Series have styles of their own up to this many.
 pub(super) const STYLES: usize = 8;
 
@@ -132,7 +132,7 @@ impl Plot<'_> {
 fn count(span: f64, step: f64) -> u32 {
     (span / step + 1e-9)
         .floor()
-        .clamp(0.0, f64::from(MOST_TICKS)) as u32
+        .clamp(0.0, f64::from(MAX_TICKS)) as u32
 }
 
 /// Without digits that show nothing.

@@ -23,7 +23,7 @@ const TEXTS: usize = 254;
 /// Codes of the logarithmic scale.
 const CODES: f64 = 65_533.0;
 /// Host pairs of all maps but the first; stages beyond it are in the JSON report only.
-const MOST_CELLS: usize = 200_000;
+const MAX_CELLS: usize = 200_000;
 
 /// What the page shows of pairs.
 #[derive(Serialize)]
@@ -40,15 +40,15 @@ pub(super) struct MapsView {
 /// `None` without any pair.
 pub(super) fn view(analysis: &Analysis) -> Result<Option<MapsView>, serde_json::Error> {
     let all = maps(analysis);
-    let mut room = MOST_CELLS;
+    let mut free = MAX_CELLS;
     let count = all.len();
     let mut shown = Vec::new();
     for map in all {
-        if !shown.is_empty() && map.pairs.len() > room {
+        if !shown.is_empty() && map.pairs.len() > free {
             continue;
         }
         if !shown.is_empty() {
-            room -= map.pairs.len();
+            free -= map.pairs.len();
         }
         shown.push(map);
     }
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_equal_everywhere_takes_no_room() {
+    fn what_is_equal_everywhere_takes_no_space() {
         let equal = plane(&[Some(5.0), Some(5.0)]);
         assert_eq!((equal.dict, equal.data.as_str()), (Some(vec![5.0]), ""));
         let nothing = plane(&[None, Some(f64::NAN)]);

@@ -8,7 +8,7 @@ use super::matrix::MapsView;
 use super::run_line::{self, RunLine};
 use super::{chart, matrix, panels, spectrum, sweep_chart};
 use crate::figures::{Figures, stage_name};
-use crate::sweep::lone_stages;
+use crate::sweep::stages_outside_sweeps;
 use crate::view::{RackPairWords, View, payload_ceiling};
 use crate::words::{
     MISSING, capitalised, code_spans, duration, healthy_knee, one_line, plural, rack_name, rate,
@@ -175,8 +175,12 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
         stage_notes: view.stages.notes,
         figures: view.figures.into_iter().map(figures_view).collect(),
         sweeps: analysis.sweeps.iter().flat_map(sweep_charts).collect(),
-        spectra: lone_stages(analysis).filter_map(latency_chart).collect(),
-        timelines: lone_stages(analysis).filter_map(timeline).collect(),
+        spectra: stages_outside_sweeps(analysis)
+            .filter_map(latency_chart)
+            .collect(),
+        timelines: stages_outside_sweeps(analysis)
+            .filter_map(timeline)
+            .collect(),
         facts: view.facts,
         warnings: view.warnings.iter().map(|warning| rich(warning)).collect(),
         version: one_line(&analysis.run.version),

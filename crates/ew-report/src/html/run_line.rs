@@ -119,17 +119,17 @@ fn value_at(points: &[HostPoint], step: f64, seconds: f64) -> Option<f64> {
 fn draw(points: &[(f64, Option<f64>)], bands: &[Band], width: f64, class: &str) -> String {
     let end = bands.iter().map(|band| band.to).fold(0.0, f64::max);
     let end = points.last().map_or(end, |(at, _)| at.max(end));
-    let most = points
+    let max = points
         .iter()
         .filter_map(|(_, rate)| *rate)
         .fold(0.0, f64::max);
-    let step = nice_step(most, 3.0);
-    let top = (most / step).ceil().max(1.0) * step;
+    let step = nice_step(max, 3.0);
+    let top = (max / step).ceil().max(1.0) * step;
     let x = |seconds: f64| LEFT + seconds / end * (width - LEFT - RIGHT);
     let y = |rate: f64| HEIGHT - BOTTOM - rate / top * (HEIGHT - TOP - BOTTOM);
     let summary = format!(
         "The run over time: all hosts together send at most {} in {end:.0} s and {} stages.",
-        format_bits_per_sec(most),
+        format_bits_per_sec(max),
         bands.iter().map(|band| band.stages.len()).sum::<usize>()
     );
     let mut svg = format!(

@@ -69,25 +69,25 @@ struct Scale {
 impl Scale {
     fn new(curves: &[&Vec<SpectrumPoint>]) -> Option<Self> {
         let points = || curves.iter().flat_map(|curve| curve.iter());
-        let least = points().map(|p| p.time_ns.max(1)).min()? as f64;
+        let min = points().map(|p| p.time_ns.max(1)).min()? as f64;
         let max = points().map(|p| p.time_ns.max(1)).max()? as f64;
         let rarest = points().map(|p| p.share_above).fold(1.0, f64::min);
         (rarest > 0.0 && rarest < 0.1).then(|| Self {
             decades: -rarest.log10(),
-            low: (least * 0.9).log10(),
+            low: (min * 0.9).log10(),
             // At least a factor of two, so that a steady time is not drawn as a mountain.
-            high: (max * 1.1).max(least * 2.0).log10(),
+            high: (max * 1.1).max(min * 2.0).log10(),
         })
     }
 
     fn x(&self, share_above: f64) -> f64 {
-        let place = -share_above.max(f64::MIN_POSITIVE).log10() / self.decades;
-        LEFT + place.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
+        let fraction = -share_above.max(f64::MIN_POSITIVE).log10() / self.decades;
+        LEFT + fraction.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
     }
 
     fn y(&self, time_ns: u64) -> f64 {
-        let place = ((time_ns.max(1) as f64).log10() - self.low) / (self.high - self.low);
-        HEIGHT - BOTTOM - place * (HEIGHT - TOP - BOTTOM)
+        let fraction = ((time_ns.max(1) as f64).log10() - self.low) / (self.high - self.low);
+        HEIGHT - BOTTOM - fraction * (HEIGHT - TOP - BOTTOM)
     }
 
     fn draw(&self, svg: &mut String) {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nines_have_equal_room() {
+    fn nines_have_equal_width() {
         let at = |share_above, time_ns| SpectrumPoint {
             share_above,
             time_ns,

@@ -141,8 +141,8 @@ impl Sizes {
     }
 
     fn x(&self, bytes: f64) -> f64 {
-        let place = (bytes.max(1.0).log2() - self.low) / (self.high - self.low);
-        LEFT + place.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
+        let fraction = (bytes.max(1.0).log2() - self.low) / (self.high - self.low);
+        LEFT + fraction.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
     }
 
     fn draw(&self, svg: &mut String) {

@@ -11,11 +11,11 @@ use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Rounds that are listed, the newest; all are counted.
-const MOST_ROUNDS: usize = 200;
+const MAX_ROUNDS: usize = 200;
 /// Warnings that are listed, the newest.
-const MOST_WARNINGS: usize = 50;
-/// Points of a line. Above it neighbours are joined, and the next points stand for twice the time.
-const MOST_POINTS: usize = 600;
+const MAX_WARNINGS: usize = 50;
+/// Points of a line. Above it neighbours are joined, and each further point covers twice the time.
+const MAX_POINTS: usize = 600;
 /// Clock ticks of `/proc/stat` per second: USER_HZ, a constant of the kernel's interface (proc(5)).
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -178,14 +178,14 @@ impl LiveState {
             }
             RunEvent::HostSampled { host, sample } => self.sampled(at_ns, *host, sample),
             RunEvent::Warning { message } => {
-                bounded(&mut self.warnings, MOST_WARNINGS, one_line(message));
+                bounded(&mut self.warnings, MAX_WARNINGS, one_line(message));
             }
             RunEvent::RunFinished { outcome, .. } => self.ended = Some(*outcome),
             RunEvent::HostRead { .. } | RunEvent::FlowProgress { .. } => return false,
             _ => {}
         }
         for failure in &self.tally.failures {
-            bounded(&mut self.warnings, MOST_WARNINGS, failure.clone());
+            bounded(&mut self.warnings, MAX_WARNINGS, failure.clone());
         }
         true
     }
@@ -315,7 +315,7 @@ impl LiveState {
             ns: tally.median_time_ns(),
         };
         self.rounds_done += 1;
-        bounded(&mut self.rounds, MOST_ROUNDS, row);
+        bounded(&mut self.rounds, MAX_ROUNDS, row);
     }
 
     fn sampled(&mut self, at_ns: u64, host: HostId, sample: &HostSample) {
@@ -372,7 +372,7 @@ impl Line {
         }
         self.points.extend(joined(&self.open));
         self.open.clear();
-        if self.points.len() >= MOST_POINTS {
+        if self.points.len() >= MAX_POINTS {
             self.points = self.points.chunks(2).filter_map(joined).collect();
             self.joined = 2 * self.joined.max(1);
         }
@@ -436,10 +436,10 @@ fn softirq_ticks(sample: &HostSample) -> u64 {
     sample.cpus.iter().filter_map(|cpu| cpu.softirq_ticks).sum()
 }
 
-/// Adds at the end, and drops the oldest above `most`.
-fn bounded<T>(list: &mut VecDeque<T>, most: usize, item: T) {
+/// Adds at the end, and drops the oldest above `max`.
+fn bounded<T>(list: &mut VecDeque<T>, max: usize, item: T) {
     list.push_back(item);
-    if list.len() > most {
+    if list.len() > max {
         list.pop_front();
     }
 }

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 const NO_FIGURES: &str = "no figures";
 /// Hosts that a line about several names.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// The run so far.
 #[derive(Default)]
@@ -204,14 +204,10 @@ fn folded(inventory: &Inventory, failures: &[(HostId, String)]) -> Vec<String> {
     let line = |(class, hosts): (String, Vec<(HostId, &str)>)| {
         let names: Vec<String> = hosts
             .iter()
-            .take(MOST_NAMED)
+            .take(MAX_NAMED)
             .map(|(host, _)| host_name(inventory, *host))
             .collect();
-        let more = if hosts.len() > MOST_NAMED {
-            ", ..."
-        } else {
-            ""
-        };
+        let more = if hosts.len() > MAX_NAMED { ", ..." } else { "" };
         match hosts[..] {
             [(_, message)] => format!("{} did not come up: {message}", names[0]),
             _ => format!(

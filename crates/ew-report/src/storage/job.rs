@@ -24,7 +24,7 @@ use serde::Serialize;
 /// fields do not count.
 const SCHEMA_VERSION: u32 = 3;
 /// Stragglers, clients and failures shown at most; JSON has all.
-const MOST_ROWS: usize = 20;
+const MAX_ROWS: usize = 20;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -558,7 +558,7 @@ fn times_by_client(step: &StepAnalysis, width: usize) -> String {
     if step.clients.len() < 2 {
         return String::new();
     }
-    let slowest = slowest_first(&step.clients).into_iter().take(MOST_ROWS);
+    let slowest = slowest_first(&step.clients).into_iter().take(MAX_ROWS);
     let named = slowest.map(|client| {
         let times = vec![("file", client.file_times), (call_word(step), client.calls)];
         (one_line(&client.host), times)
@@ -575,7 +575,7 @@ fn times_by_node(step: &StepAnalysis, width: usize) -> String {
     if is_whole && by_node.nodes.len() < 2 {
         return String::new();
     }
-    let nodes = by_node.nodes.iter().take(MOST_ROWS);
+    let nodes = by_node.nodes.iter().take(MAX_ROWS);
     let named = nodes.map(|node| {
         let times = [
             ("file", node.file_times),
@@ -623,7 +623,7 @@ fn named_times(head: &str, named: &[NamedTimes], width: usize) -> String {
 
 fn clients(clients: &[ClientFigures], width: usize) -> String {
     let slowest = slowest_first(clients);
-    let left_out = slowest.len().saturating_sub(MOST_ROWS);
+    let left_out = slowest.len().saturating_sub(MAX_ROWS);
     let row = |client: &&ClientFigures| {
         vec![
             one_line(&client.host),
@@ -635,7 +635,7 @@ fn clients(clients: &[ClientFigures], width: usize) -> String {
             duration(Some(client.late_ns)),
         ]
     };
-    let rows: Vec<_> = slowest.iter().take(MOST_ROWS).map(row).collect();
+    let rows: Vec<_> = slowest.iter().take(MAX_ROWS).map(row).collect();
     let head = [
         "client", "files", "bytes", "rate", "wall", "p50 file", "start",
     ];
@@ -672,7 +672,7 @@ fn nodes(nodes: &[NodeFigures], width: usize) -> String {
             duration(disk.and_then(|disk| disk.await_ns)),
         ]
     };
-    let rows: Vec<_> = serving.iter().take(MOST_ROWS).map(row).collect();
+    let rows: Vec<_> = serving.iter().take(MAX_ROWS).map(row).collect();
     let head = [
         "storage node",
         "TX",
@@ -745,8 +745,8 @@ fn troubles(step: &StepAnalysis) -> Vec<String> {
 }
 
 fn limited(mut lines: Vec<String>) -> Vec<String> {
-    let left_out = lines.len().saturating_sub(MOST_ROWS);
-    lines.truncate(MOST_ROWS);
+    let left_out = lines.len().saturating_sub(MAX_ROWS);
+    lines.truncate(MAX_ROWS);
     if left_out > 0 {
         lines.push(format!("... and {left_out} more, see --format json"));
     }
@@ -774,7 +774,7 @@ mod tests {
     #[test]
     fn long_lists_are_cut() {
         let lines = limited((0..30).map(|n| n.to_string()).collect());
-        assert_eq!(lines.len(), MOST_ROWS + 1);
-        assert!(lines[MOST_ROWS].contains("10 more"));
+        assert_eq!(lines.len(), MAX_ROWS + 1);
+        assert!(lines[MAX_ROWS].contains("10 more"));
     }
 }

@@ -126,7 +126,7 @@ fn repeat(analysis: &Analysis) -> String {
         .join(" ")
 }
 
-/// A word as a POSIX shell reads it back, in single quotes where it holds more than plain
+/// A word as a POSIX shell reads it back, in single quotes where it contains more than plain
 /// characters.
 fn quoted(word: &str) -> String {
     let word = one_line(word);

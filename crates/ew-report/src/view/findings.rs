@@ -67,15 +67,15 @@ impl FindingWords {
 
     /// Its sentence in at most so many characters: where it is longer, the cause is named by its
     /// word.
-    pub(crate) fn headline(&self, most_chars: usize) -> String {
-        let is_long = self.sentence.chars().count() > most_chars;
+    pub(crate) fn headline(&self, max_chars: usize) -> String {
+        let is_long = self.sentence.chars().count() > max_chars;
         match &self.before_cause {
             Some(what) if is_long => {
                 let end = format!(" Cause: {}", self.cause);
-                let room = most_chars.saturating_sub(end.chars().count());
-                shortened(&format!("{what}."), room.max(1)) + &end
+                let width = max_chars.saturating_sub(end.chars().count());
+                shortened(&format!("{what}."), width.max(1)) + &end
             }
-            _ => shortened(&self.sentence, most_chars),
+            _ => shortened(&self.sentence, max_chars),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Stages in words.
 
 use super::{ceiling_words, filled_table};
+use crate::convergence;
 use crate::figures::{Figures, mode_notes, stage_name};
-use crate::settling;
-use crate::sweep::lone_stages;
+use crate::sweep::stages_outside_sweeps;
 use crate::words::{MISSING, count, duration, estimated_rate, fine_percent, one_line, plural};
 use ew_model::Analysis;
 use ew_model::analysis::StageAnalysis;
@@ -26,7 +26,7 @@ const COLUMNS: [&str; 11] = [
 
 /// Columns that would be empty all the way down are skipped.
 pub(super) fn table(analysis: &Analysis) -> Figures {
-    let stages: Vec<&StageAnalysis> = lone_stages(analysis).collect();
+    let stages: Vec<&StageAnalysis> = stages_outside_sweeps(analysis).collect();
     let has_missing = stages.iter().any(|s| s.missing > 0);
     let (header, rows) = filled_table(&COLUMNS, &stages, |stage, column| match column {
         "missing" if !has_missing => MISSING.into(),
@@ -43,14 +43,14 @@ pub(super) fn table(analysis: &Analysis) -> Figures {
 
 pub(super) fn cautions(analysis: &Analysis) -> Vec<String> {
     let mut notes = mode_notes(analysis);
-    notes.extend(settling::notes(analysis));
+    notes.extend(convergence::notes(analysis));
     notes
 }
 
-/// What the figures do not say by themselves.
+/// What the figures do not show by themselves.
 fn notes(analysis: &Analysis) -> Vec<String> {
     let mut notes = cautions(analysis);
-    for stage in lone_stages(analysis) {
+    for stage in stages_outside_sweeps(analysis) {
         if let Some((min, median, max)) = stage.rtt_ns {
             notes.push(format!(
                 "{}: round trips from {} to {} over pairs, median {}.",
@@ -64,7 +64,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
             notes.push(format!(
                 "{}: stock iperf3 would have refused {} because the selected server port was taken.",
                 one_line(&stage.name),
-                plural(collisions as usize, "draw")
+                plural(collisions as usize, "choice")
             ));
         }
     }

@@ -46,7 +46,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// What the entries say of these details, where there are two racks of four hosts.
+/// The words of the entries for these details, where there are two racks of four hosts.
 fn golden(cases: &[(&str, Details)]) -> String {
     golden_among(&common::inventory(2, 4), cases)
 }

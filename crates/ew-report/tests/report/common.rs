@@ -275,8 +275,8 @@ fn host_stage(host: HostId, stage: u32, rx: f64) -> HostStageAnalysis {
         link_bits_per_sec: Some(LINE),
         sent_bits_per_sec: Some(PAYLOAD),
         received_bits_per_sec: Some(PAYLOAD * rx),
-        most_sent_bits_per_sec: Some(PAYLOAD),
-        most_received_bits_per_sec: Some(PAYLOAD * rx),
+        max_sent_bits_per_sec: Some(PAYLOAD),
+        max_received_bits_per_sec: Some(PAYLOAD * rx),
         disk: Some(DiskShare {
             name: "vda".into(),
             busy_share: 0.004,
@@ -428,7 +428,7 @@ pub(crate) fn stage(
             .collect(),
         random_collisions: None,
         auto: None,
-        unsettled: Vec::new(),
+        unconverged: Vec::new(),
         sweep: None,
     }
 }

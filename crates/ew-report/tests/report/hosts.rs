@@ -1,4 +1,4 @@
-//! What the hosts' counters say: near limits, per stage, in panels, and where evidence leads.
+//! What the hosts' counters show: near limits, per stage, in panels, and where evidence leads.
 
 use crate::common;
 use ew_model::Analysis;
@@ -13,7 +13,7 @@ fn report(analysis: &Analysis, format: Format) -> String {
     render(analysis, format, &TextStyle::default()).unwrap()
 }
 
-/// Hosts of their own: one with a full CPU, one with a full disk, one that a quota holds back.
+/// Hosts of their own: one with a full CPU, one with a full disk, one that a quota throttles.
 fn strained() -> Analysis {
     let mut analysis = common::demo();
     analysis.run.fleet = "ssh".into();

@@ -245,14 +245,14 @@ fn a_hundred_hosts_stay_below_two_megabytes() {
 #[test]
 fn every_pair_of_a_thousand_hosts_stays_below_fifteen_megabytes() {
     let mut analysis = common::cluster(40, 25, 4.0, Some(HostId(417)));
-    analysis.pair_details = (0..MOST_DETAILS).map(detail).collect();
+    analysis.pair_details = (0..MAX_DETAILS).map(detail).collect();
     let page = page(&analysis);
     keep("report-1000.html", &page);
     assert!(page.len() < 15_000_000, "{} bytes", page.len());
 }
 
 /// As many as an analysis keeps.
-const MOST_DETAILS: u32 = 60_000;
+const MAX_DETAILS: u32 = 60_000;
 
 /// A pair's measurement, of which nothing is as the others'.
 fn detail(number: u32) -> PairDetail {

@@ -163,13 +163,13 @@ fn the_dashboard_can_be_imported() {
     assert_eq!(dashboard["annotations"]["list"][1]["datasource"], source);
     let mut taken = BTreeSet::new();
     for panel in dashboard["panels"].as_array().unwrap() {
-        let place = |side: &str| panel["gridPos"][side].as_u64().unwrap();
+        let grid = |side: &str| panel["gridPos"][side].as_u64().unwrap();
         assert!(
-            place("w") > 0 && place("h") > 0 && place("x") + place("w") <= 24,
+            grid("w") > 0 && grid("h") > 0 && grid("x") + grid("w") <= 24,
             "{panel}"
         );
-        for x in place("x")..place("x") + place("w") {
-            for y in place("y")..place("y") + place("h") {
+        for x in grid("x")..grid("x") + grid("w") {
+            for y in grid("y")..grid("y") + grid("h") {
                 assert!(taken.insert((x, y)), "{panel} lies on another");
             }
         }

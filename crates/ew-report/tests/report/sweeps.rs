@@ -1,8 +1,8 @@
-//! Sweeps over message sizes, and figures that did not settle, in every view.
+//! Sweeps over message sizes, and figures that did not converge, in every view.
 
 use crate::common;
 use ew_model::Analysis;
-use ew_model::analysis::{Estimate, LatencyFigures, UnsettledFigure};
+use ew_model::analysis::{Estimate, LatencyFigures, UnconvergedFigure};
 use ew_model::finding::Evidence;
 use ew_model::inventory::HostId;
 use ew_model::scenario::AutoSamples;
@@ -218,7 +218,7 @@ fn the_page_has_both_charts_with_words_for_them() {
 }
 
 #[test]
-fn what_did_not_settle_is_named_in_every_view() {
+fn what_did_not_converge_is_named_in_every_view() {
     let mut analysis = common::demo();
     let auto = AutoSamples {
         width: 0.05,
@@ -229,7 +229,7 @@ fn what_did_not_settle_is_named_in_every_view() {
     analysis.stages[0].auto = Some(auto);
     let open = &mut analysis.stages[1];
     open.auto = Some(auto);
-    open.unsettled = vec![UnsettledFigure {
+    open.unconverged = vec![UnconvergedFigure {
         src: HostId(0),
         dst: HostId(5),
         senders_per_rack: Some(2),
@@ -242,14 +242,14 @@ fn what_did_not_settle_is_named_in_every_view() {
         width: Some(0.22),
     }];
     let names = [0, 1].map(|at: usize| analysis.stages[at].name.clone());
-    let settled = format!("{}: every figure settled", names[0]);
-    let not = format!("{}: 1 figure did not settle within 5%", names[1]);
+    let converged = format!("{}: every figure converged", names[0]);
+    let not = format!("{}: 1 figure did not converge within 5%", names[1]);
     for format in [Format::Text, Format::Markdown, Format::Html] {
         let view = shown(&analysis, format)
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ");
-        assert!(view.contains(&settled), "{view}");
+        assert!(view.contains(&converged), "{view}");
         assert!(view.contains(&not), "{view}");
         assert!(
             view.contains("r1h01 to r2h02 with 2 senders 100 Mb"),

@@ -1,4 +1,5 @@
-//! Synthetic analyses of workloads other than plain bulk TCP, and what every view must say of them.
+//! Synthetic analyses of workloads other than plain bulk TCP, and what every view must show of
+//! them.
 
 use crate::common;
 use ew_model::Analysis;
@@ -19,7 +20,7 @@ fn time_above(share_above: f64, stretch: f64) -> u64 {
 
 fn figures(count: u64, stretch: f64) -> LatencyFigures {
     let at = |share_above: f64| time_above(share_above, stretch);
-    let known = |least: u64, share_above| (count >= least).then(|| at(share_above));
+    let known = |min: u64, share_above| (count >= min).then(|| at(share_above));
     LatencyFigures {
         count,
         min_ns: at(1.0) - 3_000,
@@ -330,7 +331,7 @@ fn rows_of_the_csv_are_as_wide_as_its_header() {
 
 #[test]
 fn pages_have_the_curves() {
-    let room = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     for (name, analysis) in [
         ("mixed", mixed()),
         ("rr", rr_of_two()),
@@ -343,6 +344,6 @@ fn pages_have_the_curves() {
             .filter(|s| s.latency.is_some())
             .count();
         assert_eq!(page.matches("Times of ").count(), curves, "{name}");
-        std::fs::write(room.join(format!("report-{name}.html")), page).unwrap();
+        std::fs::write(dir.join(format!("report-{name}.html")), page).unwrap();
     }
 }

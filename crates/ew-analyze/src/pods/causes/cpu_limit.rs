@@ -6,7 +6,7 @@ use ew_model::HostId;
 use ew_model::facts::HostSample;
 use ew_model::pods::{PodCause, PodCauseFacts, PodCpuLimit, ReachedLimit, ThrottledPod};
 
-/// Share of the time in which a pod's CPU limit held it back.
+/// Share of the time in which a pod's CPU limit throttled it.
 const THROTTLED: f64 = 0.05;
 
 pub(super) fn find(case: &Case<'_, '_, '_>) -> Option<PodCause> {

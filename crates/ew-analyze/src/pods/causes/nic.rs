@@ -7,7 +7,7 @@ use ew_model::facts::{HostSample, InterfaceCounters};
 use ew_model::pods::{NodeNic, PodCause, PodCauseFacts};
 
 /// Fewer drops and errors of a NIC are everyday life.
-const LEAST_DROPS_PER_SEC: f64 = 10.0;
+const MIN_DROPS_PER_SEC: f64 = 10.0;
 /// Of its link's speed, in a reading with short pauses in it.
 const FULL: f64 = 0.95;
 
@@ -73,7 +73,7 @@ impl Nic {
     }
 
     fn drops_more(&self) -> bool {
-        self.drops_per_sec >= LEAST_DROPS_PER_SEC
+        self.drops_per_sec >= MIN_DROPS_PER_SEC
             && self.drops_per_sec >= 2.0 * self.baseline_drops_per_sec
     }
 

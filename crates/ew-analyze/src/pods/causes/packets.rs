@@ -1,6 +1,6 @@
 //! Smaller packets in pods than on nodes, with or without a tunnel around them.
 
-use super::super::LEAST_DIFFERENCE;
+use super::super::MIN_DIFFERENCE;
 use super::Case;
 use crate::observations::StageView;
 use crate::stats::median;
@@ -14,7 +14,7 @@ use ew_model::workload::WorkloadKind;
 
 /// IPv4 and TCP with timestamps, which every segment carries besides its payload.
 const HEADER_BYTES: u32 = 52;
-/// Of a path's rate, moved by a tunnel of the node, says that the path goes through it. Readings
+/// Of a path's rate, moved by a tunnel of the node, shows that the path goes through it. Readings
 /// cover pauses, too.
 const THROUGH_TUNNEL: f64 = 0.25;
 /// Part of the difference from which on it is called all of it.
@@ -29,7 +29,7 @@ pub(super) fn smaller(case: &Case<'_, '_, '_>) -> Option<PodCause> {
     let inner = Packets::of(case, case.found.stage, tunnel)?;
     let outer = Packets::of(case, case.found.baseline, None)?;
     let lost = 1.0 - inner.efficiency() / outer.efficiency();
-    if lost < LEAST_DIFFERENCE / 3.0 {
+    if lost < MIN_DIFFERENCE / 3.0 {
         return None;
     }
     let share = (lost / case.drop()).min(1.0);

@@ -1,6 +1,6 @@
 //! One of a rack's hashed paths is slow or loses packets.
 
-use super::{PathPlace, PathRouter};
+use super::{PathLocation, PathRouter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct BadPathByRouter {
     /// Whose it is, the likeliest first; several are not distinguished.
-    pub places: Vec<PathPlace>,
+    #[serde(rename = "places")]
+    pub locations: Vec<PathLocation>,
     /// The routers on it.
     pub routers: Vec<PathRouter>,
     /// Connections over them that are slow or retransmit.
@@ -25,13 +26,15 @@ pub struct BadPathByRouter {
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct BadPathByShare {
     /// Whose it is, the likeliest first; several are not distinguished.
-    pub places: Vec<PathPlace>,
+    #[serde(rename = "places")]
+    pub locations: Vec<PathLocation>,
     /// The stage that loads all paths to half.
     pub stage: String,
     /// As many equal paths as the share of bad connections leaves open (95%), the fewest ...
     pub fewest_paths: usize,
-    /// ... and the most.
-    pub most_paths: usize,
+    /// ... and the max.
+    #[serde(rename = "most_paths")]
+    pub max_paths: usize,
     /// It is narrow; otherwise it loses packets.
     pub is_narrow: bool,
     /// Rate over pace, median of the bad connections, 0 to 1.
@@ -40,7 +43,7 @@ pub struct BadPathByShare {
     pub retransmitted_share: f64,
     /// Connections that are slow or retransmit in every round of theirs.
     pub bad_connections: usize,
-    /// All of the place's connections.
+    /// All of the location's connections.
     pub connections: usize,
     /// The former over the latter, 0 to 1.
     pub bad_share: f64,

@@ -13,7 +13,7 @@ pub struct BelowLinkSpeed {
     pub bits_per_sec: f64,
     /// Payload that their links can carry.
     pub goodput_bits_per_sec: f64,
-    /// What limits them. `None` where no counter of the hosts stands out.
+    /// What limits them. `None` where no counter of the hosts is an outlier.
     pub limit: Option<SharedLimit>,
 }
 

@@ -1,6 +1,6 @@
 //! One of a rack's hashed paths swallows its connections.
 
-use super::PathPlace;
+use super::PathLocation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct BlackHole {
     /// Whose it is, the likeliest first; several are not distinguished.
-    pub places: Vec<PathPlace>,
-    /// Share of the place's connections that never open, 0 to 1.
+    #[serde(rename = "places")]
+    pub locations: Vec<PathLocation>,
+    /// Share of the location's connections that never open, 0 to 1.
     pub lost_share: f64,
-    /// The place's flows that never began.
+    /// The location's flows that never began.
     pub failed_flows: usize,
-    /// All of the place's flows.
+    /// All of the location's flows.
     pub flows: usize,
     /// Log-likelihood gained, less the price of one more assumption.
     pub gain_nats: f64,

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct LostPath {
     /// Whose they are.
-    pub place: LostPathPlace,
+    #[serde(rename = "place")]
+    pub location: LostPathLocation,
     /// Which way, seen from the rack.
     pub directions: Directions,
     /// Paths in use.
@@ -20,14 +21,15 @@ pub struct LostPath {
     pub expectation: PathExpectation,
     /// Traced connections that show it.
     pub traced_connections: usize,
-    /// Routers not used towards the place, by the racks that send to others over them.
+    /// Routers not used towards the location, by the racks that send to others over them.
     pub unused_routers: Vec<PathRouter>,
 }
 
 /// Whose lost paths are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "type")]
-pub enum LostPathPlace {
+#[schemars(rename = "LostPathPlace")]
+pub enum LostPathLocation {
     /// One rack's.
     Rack {
         /// Which.

@@ -4,7 +4,7 @@ use crate::inventory::HostId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Pairs that nothing explains, measured too seldom to say more.
+/// Pairs that nothing explains, measured too seldom to conclude more.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FlowsUnexplained {
     /// How many flows.

@@ -31,7 +31,8 @@ pub struct OwnAndPeers {
 /// Whose a path between racks is, and which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "type")]
-pub enum PathPlace {
+#[schemars(rename = "PathPlace")]
+pub enum PathLocation {
     /// One of a rack's.
     Rack {
         /// Which.

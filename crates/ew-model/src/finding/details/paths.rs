@@ -19,7 +19,7 @@ pub struct PathsByRouters {
 /// Parallel paths by what flows over them get.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PathsByRates {
-    /// The most likely number of a rack's paths.
+    /// The likeliest number of a rack's paths.
     pub paths: usize,
     /// All numbers that are likely.
     pub numbers: Vec<NumberOfPaths>,
@@ -66,7 +66,7 @@ pub struct NarrowPath {
     pub racks: Vec<RackId>,
     /// Which way, seen from the rack; both where racks are not distinguished.
     pub directions: Directions,
-    /// The most likely number of a rack's paths.
+    /// The likeliest number of a rack's paths.
     pub paths: usize,
     /// All numbers that are likely.
     pub likely_paths: Vec<usize>,

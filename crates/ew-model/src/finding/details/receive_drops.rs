@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct ReceiveDrops {
     /// Which.
     pub host: HostId,
-    /// Where most are dropped.
-    pub place: DropPlace,
+    /// Where the max is dropped.
+    #[serde(rename = "place")]
+    pub location: DropLocation,
     /// Packets dropped there during the capacity tests.
     pub packets: u64,
     /// What is dropped anywhere over what it received.
@@ -23,7 +24,8 @@ pub struct ReceiveDrops {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum DropPlace {
+#[schemars(rename = "DropPlace")]
+pub enum DropLocation {
     /// At TCP sockets, whose program reads too slowly.
     TcpSockets,
     /// At UDP sockets, whose program reads too slowly.

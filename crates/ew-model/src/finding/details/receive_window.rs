@@ -1,4 +1,4 @@
-//! The receiver's window holds the senders back: its buffer is too small for the path.
+//! The receiver's window limits the senders: its buffer is too small for the path.
 
 use super::OwnAndPeers;
 use crate::inventory::HostId;

@@ -16,7 +16,7 @@ pub struct SlowHost {
     pub peers_bits_per_sec: f64,
     /// The flows that show it.
     pub flows: SideRates,
-    /// Why. `None` where the host's counters do not say.
+    /// Why. `None` where the host's counters do not show it.
     pub why: Option<Why>,
 }
 

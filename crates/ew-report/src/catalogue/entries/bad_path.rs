@@ -1,6 +1,6 @@
 //! One of a rack's hashed paths is slow or loses packets.
 
-use crate::catalogue::phrases::{count, path_places, path_routers, percent};
+use crate::catalogue::phrases::{count, path_locations, path_routers, percent};
 use crate::catalogue::{Entry, Headline, proof};
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
@@ -16,7 +16,7 @@ impl Entry for BadPathByRouter {
         };
         Headline::new(format!(
             "{}: path via {first}{more} degraded, {} of {} (others {})",
-            path_places(names, &self.places),
+            path_locations(names, &self.locations),
             self.bad_connections,
             count(self.connections, "connection"),
             percent(self.others_bad_share),
@@ -59,14 +59,14 @@ impl Entry for BadPathByShare {
                 percent(self.retransmitted_share)
             ),
         };
-        let (fewest, most) = (self.fewest_paths, self.most_paths);
+        let (fewest, most) = (self.fewest_paths, self.max_paths);
         let paths = match fewest == most {
             true => format!("{fewest}"),
             false => format!("{fewest} to {most}"),
         };
         Headline::new(format!(
             "{}: one of {paths} paths degraded at half load, {what}; {} of connections affected",
-            path_places(names, &self.places),
+            path_locations(names, &self.locations),
             percent(self.bad_share),
         ))
     }

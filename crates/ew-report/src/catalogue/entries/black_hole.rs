@@ -1,6 +1,6 @@
 //! One of a rack's hashed paths swallows its connections.
 
-use crate::catalogue::phrases::{count, path_places, percent};
+use crate::catalogue::phrases::{count, path_locations, percent};
 use crate::catalogue::{Entry, Headline, proof};
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
@@ -10,7 +10,7 @@ impl Entry for BlackHole {
     fn headline(&self, names: &Inventory) -> Headline {
         Headline::new(format!(
             "{}: a path blackholes its traffic, {} of connections never open",
-            path_places(names, &self.places),
+            path_locations(names, &self.locations),
             percent(self.lost_share),
         ))
     }

@@ -4,7 +4,7 @@ use crate::catalogue::phrases::{count, one_direction, path_routers};
 use crate::catalogue::{Entry, Headline, proof};
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
-use ew_model::finding::details::{LostPath, LostPathPlace, PathExpectation};
+use ew_model::finding::details::{LostPath, LostPathLocation, PathExpectation};
 
 impl Entry for LostPath {
     fn headline(&self, names: &Inventory) -> Headline {
@@ -18,7 +18,7 @@ impl Entry for LostPath {
         };
         Headline::new(format!(
             "{}{}: {in_use}",
-            place(self, names),
+            location(self, names),
             one_direction(self.directions)
         ))
     }
@@ -33,7 +33,7 @@ impl Entry for LostPath {
         let unused = (!self.unused_routers.is_empty()).then(|| {
             format!(
                 "not used towards {}: {}",
-                place(self, names),
+                location(self, names),
                 path_routers(names, &self.unused_routers)
             )
         });
@@ -58,10 +58,10 @@ impl Entry for LostPath {
     }
 }
 
-fn place<'a>(found: &LostPath, names: &'a Inventory) -> &'a str {
-    match found.place {
-        LostPathPlace::Rack { rack } => names.rack_name(rack),
-        LostPathPlace::BetweenTwoRacks => "between the racks",
-        LostPathPlace::EveryRack => "every rack",
+fn location<'a>(found: &LostPath, names: &'a Inventory) -> &'a str {
+    match found.location {
+        LostPathLocation::Rack { rack } => names.rack_name(rack),
+        LostPathLocation::BetweenTwoRacks => "between the racks",
+        LostPathLocation::EveryRack => "every rack",
     }
 }

@@ -5,7 +5,7 @@ use crate::catalogue::proof;
 use crate::catalogue::why::Reasoned;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
-use ew_model::finding::details::{DropPlace, ReceiveDrops};
+use ew_model::finding::details::{DropLocation, ReceiveDrops};
 
 impl Reasoned for ReceiveDrops {
     fn because(&self, _: &Inventory) -> String {
@@ -32,15 +32,15 @@ impl Reasoned for ReceiveDrops {
     }
 
     fn next_step(&self, _: &Inventory) -> String {
-        match self.place {
-            DropPlace::Interface | DropPlace::Ring => {
+        match self.location {
+            DropLocation::Interface | DropLocation::Ring => {
                 "enlarge the receive ring (`ethtool -G IF rx N`, `ethtool -g` shows the maximum), look at `ethtool -S` (rx_missed, \
                  rx_no_buffer) and spread the queues over CPUs"
             }
-            DropPlace::Backlog => {
+            DropLocation::Backlog => {
                 "raise `net.core.netdev_max_backlog` and `net.core.netdev_budget`, and spread packets over CPUs (RPS, more queues)"
             }
-            DropPlace::TcpSockets | DropPlace::UdpSockets => {
+            DropLocation::TcpSockets | DropLocation::UdpSockets => {
                 "raise `net.core.rmem_max` and `net.ipv4.tcp_rmem`, and look at why the program reads too slowly"
             }
         }
@@ -50,15 +50,15 @@ impl Reasoned for ReceiveDrops {
 
 /// "812 packets dropped in the backlog (softnet)".
 fn dropped(found: &ReceiveDrops) -> String {
-    let place = match found.place {
-        DropPlace::TcpSockets => "at TCP sockets",
-        DropPlace::UdpSockets => "at UDP sockets",
-        DropPlace::Interface => "at the interface",
-        DropPlace::Backlog => "in the backlog (softnet)",
-        DropPlace::Ring => "in the interface's ring",
+    let location = match found.location {
+        DropLocation::TcpSockets => "at TCP sockets",
+        DropLocation::UdpSockets => "at UDP sockets",
+        DropLocation::Interface => "at the interface",
+        DropLocation::Backlog => "in the backlog (softnet)",
+        DropLocation::Ring => "in the interface's ring",
     };
     format!(
-        "{} dropped {place}",
+        "{} dropped {location}",
         count(found.packets as usize, "packet")
     )
 }

@@ -6,7 +6,7 @@ use ew_model::finding::Evidence;
 use ew_model::pods::{
     DearerPath, NodeNic, PacketCost, PodCause, PodCauseFacts, PodFigures, RefusingNode,
     SaturatedSoftirq, ServicePath, SlowerPath, SmallerPackets, ThrottledPod, TunnelledPackets,
-    place,
+    parse_agent_name,
 };
 use ew_model::units::format_bits_per_sec;
 use ew_model::{HostId, Inventory};
@@ -69,7 +69,7 @@ pub(super) fn evidence(cause: &PodCause, path: &PodFigures, names: &Inventory) -
 
 /// The node that an agent is on.
 fn node(host: HostId, names: &Inventory) -> &str {
-    place(names.name(host)).node
+    parse_agent_name(names.name(host)).node
 }
 
 /// "MTU 1450 in pods: 3.5% of goodput, all of it".
@@ -112,7 +112,7 @@ fn packets(found: &SmallerPackets, carrier: &str) -> Evidence {
 }
 
 fn throttled(pods: &[ThrottledPod], names: &Inventory) -> String {
-    let Some(most) = pods.first() else {
+    let Some(worst) = pods.first() else {
         return "CPU limit".to_owned();
     };
     let others = match pods.len() {
@@ -121,9 +121,9 @@ fn throttled(pods: &[ThrottledPod], names: &Inventory) -> String {
     };
     format!(
         "CPU limit{} throttled pod {}{others} {} of the time",
-        limit(most),
-        names.name(most.host),
-        percent(most.throttled_share)
+        limit(worst),
+        names.name(worst.host),
+        percent(worst.throttled_share)
     )
 }
 

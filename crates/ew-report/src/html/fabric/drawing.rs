@@ -2,7 +2,7 @@
 //! and each rack's parallel paths lead up to it. Lengths are pixels at a zoom of one.
 
 use super::super::accused::Mark;
-use super::{Gauge, HostClass, HostPart, MOST_WIRES, PairPart, Parts, RackPart, Wire};
+use super::{Gauge, HostClass, HostPart, MAX_WIRES, PairPart, Parts, RackPart, Wire};
 use crate::html::chart::escaped;
 use ew_model::HostId;
 use std::collections::BTreeMap;
@@ -38,8 +38,8 @@ impl Shape {
 
 /// Sizes that depend on how many hosts there are.
 struct Sizes {
-    least_tile: f64,
-    most_tile: f64,
+    min_tile: f64,
+    max_tile: f64,
     font: f64,
     uplink: f64,
     leaf: f64,
@@ -50,8 +50,8 @@ struct Sizes {
 }
 
 const NAMED: Sizes = Sizes {
-    least_tile: 150.0,
-    most_tile: 495.0,
+    min_tile: 150.0,
+    max_tile: 495.0,
     font: 12.0,
     uplink: 62.0,
     leaf: 26.0,
@@ -61,8 +61,8 @@ const NAMED: Sizes = Sizes {
     wire_gap: 6.0,
 };
 const DENSE: Sizes = Sizes {
-    least_tile: 106.0,
-    most_tile: 240.0,
+    min_tile: 106.0,
+    max_tile: 240.0,
     font: 10.0,
     uplink: 46.0,
     leaf: 18.0,
@@ -94,7 +94,7 @@ pub(super) fn draw(parts: &Parts, shape: &Shape) -> String {
     let sizes = if parts.is_dense { &DENSE } else { &NAMED };
     let count = parts.racks.len().max(1);
     // The line that joins the rows' bars.
-    let fits = ((shape.width + GAP) / (sizes.least_tile + GAP)).floor() as usize;
+    let fits = ((shape.width + GAP) / (sizes.min_tile + GAP)).floor() as usize;
     let columns = fits.clamp(1, count);
     let left = if count > columns && parts.spine.is_some() {
         10.0
@@ -105,7 +105,7 @@ pub(super) fn draw(parts: &Parts, shape: &Shape) -> String {
     let mut drawing = Drawing {
         parts,
         sizes,
-        tile: (free / columns as f64).min(sizes.most_tile),
+        tile: (free / columns as f64).min(sizes.max_tile),
         svg: String::new(),
         centres: BTreeMap::new(),
     };
@@ -224,22 +224,22 @@ impl Drawing<'_> {
         let sign = if words.is_empty() { 0.0 } else { font + 3.0 };
         let of_words = self.width_of(&words) + 3.0;
         // Where only one of both fits it is the name; the words are in the finding.
-        let has_room = self.width_of(&rack.name) + sign + of_words + 4.0 <= inside;
-        let room = inside - sign - if has_room { of_words } else { 4.0 };
+        let has_words = self.width_of(&rack.name) + sign + of_words + 4.0 <= inside;
+        let name_width = inside - sign - if has_words { of_words } else { 4.0 };
         let _ = write!(
             self.svg,
             "<rect class=\"leaf\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{leaf}\" rx=\"6\"/>\
              <text class=\"rack-name\" x=\"{:.1}\" y=\"{line:.1}\" font-size=\"{font}\">{}</text>",
             x + PAD,
-            escaped(&self.fitted(&rack.name, room)),
+            escaped(&self.fitted(&rack.name, name_width)),
         );
         if words.is_empty() {
             return;
         }
         let end = x + width - PAD;
-        let start = if has_room { end - of_words + 3.0 } else { end };
+        let start = if has_words { end - of_words + 3.0 } else { end };
         self.triangle(start - font - 3.0, top + (leaf - font) / 2.0, font);
-        if has_room {
+        if has_words {
             let _ = write!(
                 self.svg,
                 "<text class=\"mark-word\" x=\"{start:.1}\" y=\"{line:.1}\" font-size=\"{font}\">{}</text>",
@@ -251,7 +251,7 @@ impl Drawing<'_> {
     /// Where the space next to them begins.
     fn wires(&mut self, rack: &RackPart, x: f64, y: f64, top: f64) -> f64 {
         let gap = self.sizes.wire_gap;
-        if rack.wires.len() > MOST_WIRES {
+        if rack.wires.len() > MAX_WIRES {
             let _ = write!(
                 self.svg,
                 "<path class=\"wire many\" d=\"M{:.1} {y:.1}V{top:.1}\"/>",
@@ -413,8 +413,8 @@ impl Drawing<'_> {
         }
         // Read when the drawing is zoomed in.
         let font = if is_dot { 3.2 } else { font };
-        let room = if is_dot { width - 1.0 } else { width - 8.0 };
-        let name = fitted(&host.name, room, font);
+        let name_width = if is_dot { width - 1.0 } else { width - 8.0 };
+        let name = fitted(&host.name, name_width, font);
         let line = y + height / 2.0 + font * 0.36;
         let _ = write!(
             self.svg,
@@ -462,8 +462,8 @@ impl Drawing<'_> {
         text.chars().count() as f64 * self.sizes.font * LETTER
     }
 
-    fn fitted(&self, text: &str, room: f64) -> String {
-        fitted(text, room, self.sizes.font)
+    fn fitted(&self, text: &str, width: f64) -> String {
+        fitted(text, width, self.sizes.font)
     }
 }
 
@@ -477,15 +477,15 @@ fn class_of(state: HostClass) -> &'static str {
 }
 
 /// The end is kept: names share their beginnings.
-fn fitted(text: &str, room: f64, font: f64) -> String {
-    let most = (room / (font * LETTER)).floor().max(1.0) as usize;
+fn fitted(text: &str, width: f64, font: f64) -> String {
+    let max = (width / (font * LETTER)).floor().max(1.0) as usize;
     let count = text.chars().count();
-    if count <= most {
+    if count <= max {
         return text.to_owned();
     }
     let kept: String = text
         .chars()
-        .skip(count - most.saturating_sub(1).max(1))
+        .skip(count - max.saturating_sub(1).max(1))
         .collect();
     format!("\u{2026}{kept}")
 }

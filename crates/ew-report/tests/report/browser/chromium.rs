@@ -453,7 +453,7 @@ impl Tab {
         decoded(&taken["data"])
     }
 
-    /// A5 to A4 as the page's own style says.
+    /// A5 to A4 as in the page's own style.
     pub(crate) fn pdf(&self) -> Vec<u8> {
         let printed = self.call(
             "Page.printToPDF",

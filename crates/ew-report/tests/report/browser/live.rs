@@ -24,7 +24,7 @@ tests:
   - {name: permutation, pattern: permutation}
 ";
 
-/// What `eastwest run --web` serves, of a run that goes on when the test says so.
+/// What `eastwest run --web` serves, of a run that goes on when the test allows it.
 struct Played {
     address: SocketAddr,
     shared: Arc<Mutex<Shared>>,

@@ -3,7 +3,7 @@
 use super::chromium::{Browser, Tab, View, browser};
 use crate::common;
 use ew_model::analysis::{RackAnalysis, RackPath};
-use ew_model::finding::details::{BadPathByRouter, Directions, PathPlace, PathRouter};
+use ew_model::finding::details::{BadPathByRouter, Directions, PathLocation, PathRouter};
 use ew_model::finding::{Cause, Details, Subject};
 use ew_model::topology::{DirectionSpec, HostSpec, NicSpec, PathSpec, RackSpec, Topology};
 use ew_model::{Analysis, HostId, RackId};
@@ -74,7 +74,7 @@ fn generated() -> Analysis {
     bad.subject = Subject::Rack { rack: RackId(19) };
     bad.cause = Cause::BadPath;
     bad.details = Details::BadPathByRouter(BadPathByRouter {
-        places: vec![PathPlace::Rack {
+        locations: vec![PathLocation::Rack {
             rack: RackId(19),
             directions: Directions::Tx,
         }],

@@ -3,7 +3,7 @@
 use super::{golden, rack};
 use ew_model::finding::Details;
 use ew_model::finding::details::{
-    BadPathByRouter, BadPathByShare, Directions, PathPlace, PathRouter,
+    BadPathByRouter, BadPathByShare, Directions, PathLocation, PathRouter,
 };
 
 #[test]
@@ -24,7 +24,10 @@ fn routers() -> Vec<(&'static str, Details)> {
         bad_connections: 1,
         connections: 1,
         others_bad_share: 0.0,
-        ..by_router(vec![PathPlace::EveryRack], vec![router(1, 1), router(2, 1)])
+        ..by_router(
+            vec![PathLocation::EveryRack],
+            vec![router(1, 1), router(2, 1)],
+        )
     };
     vec![
         ("one router", Details::BadPathByRouter(one)),
@@ -59,8 +62,8 @@ fn shares() -> Vec<(&'static str, Details)> {
     ]
 }
 
-fn of(number: u32, directions: Directions) -> PathPlace {
-    PathPlace::Rack {
+fn of(number: u32, directions: Directions) -> PathLocation {
+    PathLocation::Rack {
         rack: rack(number),
         directions,
     }
@@ -73,9 +76,9 @@ fn router(from: u32, number: u8) -> PathRouter {
     }
 }
 
-fn by_router(places: Vec<PathPlace>, routers: Vec<PathRouter>) -> BadPathByRouter {
+fn by_router(locations: Vec<PathLocation>, routers: Vec<PathRouter>) -> BadPathByRouter {
     BadPathByRouter {
-        places,
+        locations,
         routers,
         bad_connections: 14,
         connections: 18,
@@ -84,12 +87,12 @@ fn by_router(places: Vec<PathPlace>, routers: Vec<PathRouter>) -> BadPathByRoute
     }
 }
 
-fn by_share(place: PathPlace) -> BadPathByShare {
+fn by_share(location: PathLocation) -> BadPathByShare {
     BadPathByShare {
-        places: vec![place],
+        locations: vec![location],
         stage: "paths".into(),
         fewest_paths: 3,
-        most_paths: 4,
+        max_paths: 4,
         is_narrow: true,
         pace_share: 0.52,
         retransmitted_share: 0.013,

@@ -2,7 +2,7 @@
 
 use super::{golden, rack};
 use ew_model::finding::Details;
-use ew_model::finding::details::{BlackHole, Directions, PathPlace};
+use ew_model::finding::details::{BlackHole, Directions, PathLocation};
 
 #[test]
 fn of_one_rack_of_either_and_of_all() {
@@ -10,7 +10,7 @@ fn of_one_rack_of_either_and_of_all() {
 }
 
 pub(super) fn cases() -> Vec<(&'static str, Details)> {
-    let of = |number, directions| PathPlace::Rack {
+    let of = |number, directions| PathLocation::Rack {
         rack: rack(number),
         directions,
     };
@@ -20,7 +20,7 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         lost_share: 0.062,
         failed_flows: 1,
         flows: 1,
-        ..black_hole(vec![PathPlace::EveryRack])
+        ..black_hole(vec![PathLocation::EveryRack])
     };
     vec![
         ("one rack's", Details::BlackHole(one)),
@@ -29,9 +29,9 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
     ]
 }
 
-fn black_hole(places: Vec<PathPlace>) -> BlackHole {
+fn black_hole(locations: Vec<PathLocation>) -> BlackHole {
     BlackHole {
-        places,
+        locations,
         lost_share: 0.25,
         failed_flows: 17,
         flows: 64,

@@ -126,7 +126,7 @@ fn metric(change: Change, ratio: f64) -> MetricComparison {
     let summary = Summary {
         mean: estimate(94e6, 93e6, 95e6),
         median: estimate(94e6, 93e6, 95e6),
-        least: 90e6,
+        min: 90e6,
         max: 96e6,
     };
     MetricComparison {

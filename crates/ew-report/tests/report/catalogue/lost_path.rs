@@ -3,7 +3,7 @@
 use super::{golden, rack};
 use ew_model::finding::Details;
 use ew_model::finding::details::{
-    Directions, LostPath, LostPathPlace, PathExpectation, PathRouter,
+    Directions, LostPath, LostPathLocation, PathExpectation, PathRouter,
 };
 
 #[test]
@@ -12,7 +12,7 @@ fn of_one_rack_of_two_and_of_all() {
 }
 
 pub(super) fn cases() -> Vec<(&'static str, Details)> {
-    let of_rack = LostPathPlace::Rack { rack: rack(2) };
+    let of_rack = LostPathLocation::Rack { rack: rack(2) };
     let unused = PathRouter {
         from: rack(1),
         router: [10, 1, 3, 1].into(),
@@ -36,7 +36,7 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         used_paths: 7,
         expected_paths: 8,
         expectation: PathExpectation::OneShort,
-        ..lost(LostPathPlace::EveryRack)
+        ..lost(LostPathLocation::EveryRack)
     };
     vec![
         ("sends, configured", Details::LostPath(sends)),
@@ -44,15 +44,15 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         ("both directions, one connection", Details::LostPath(both)),
         (
             "between two racks",
-            Details::LostPath(lost(LostPathPlace::BetweenTwoRacks)),
+            Details::LostPath(lost(LostPathLocation::BetweenTwoRacks)),
         ),
         ("every rack, a guess", Details::LostPath(all)),
     ]
 }
 
-fn lost(place: LostPathPlace) -> LostPath {
+fn lost(location: LostPathLocation) -> LostPath {
     LostPath {
-        place,
+        location,
         directions: Directions::Both,
         used_paths: 3,
         expected_paths: 4,

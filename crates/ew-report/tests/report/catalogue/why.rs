@@ -5,7 +5,7 @@ use super::{background_traffic, disk, golden, host, mtu};
 use ew_model::analysis::CpuShare;
 use ew_model::finding::Details;
 use ew_model::finding::details::{
-    BusyThread, CountedLoss, CpuQuota, CpuTaker, DropPlace, Extent, FullCpu, HalfDuplex,
+    BusyThread, CountedLoss, CpuQuota, CpuTaker, DropLocation, Extent, FullCpu, HalfDuplex,
     LateSampler, LimitingSendBuffer, LossOnLink, OwnAndPeers, ReceiveDrops, Shaper, SingleThread,
     SlowHost, SmallReceiveWindow, SmallSendBuffer, StarvedThreads, Why,
 };
@@ -232,23 +232,23 @@ fn buffers() -> Vec<(&'static str, Why)> {
 }
 
 fn drops() -> Vec<(&'static str, Why)> {
-    let dropped = |place, packets, dropped_share| {
+    let dropped = |location, packets, dropped_share| {
         Why::ReceiveDrops(ReceiveDrops {
             host: host(1, 2),
-            place,
+            location,
             packets,
             dropped_share,
         })
     };
     let share = next_to(0.0074, 0.0);
     vec![
-        ("TCP sockets", dropped(DropPlace::TcpSockets, 812, share)),
-        ("UDP sockets", dropped(DropPlace::UdpSockets, 812, share)),
-        ("interface", dropped(DropPlace::Interface, 812, share)),
-        ("backlog", dropped(DropPlace::Backlog, 812, share)),
+        ("TCP sockets", dropped(DropLocation::TcpSockets, 812, share)),
+        ("UDP sockets", dropped(DropLocation::UdpSockets, 812, share)),
+        ("interface", dropped(DropLocation::Interface, 812, share)),
+        ("backlog", dropped(DropLocation::Backlog, 812, share)),
         (
             "ring, one packet",
-            dropped(DropPlace::Ring, 1, alone(0.0074)),
+            dropped(DropLocation::Ring, 1, alone(0.0074)),
         ),
     ]
 }

@@ -15,11 +15,11 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Links of one piece of evidence; more would be a list of everything.
-const MOST_LINKS: usize = 4;
+const MAX_LINKS: usize = 4;
 
-/// A link to a place.
+/// A link to an element of the page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Place {
+pub(super) struct EvidenceLink {
     text: String,
     /// The element that shows it without a script.
     to: String,
@@ -27,12 +27,12 @@ pub(super) struct Place {
     host: Option<u32>,
     /// The stage to point out in the panel.
     stage: Option<usize>,
-    /// The cell that shows it: sender and receiver.
+    /// The cell of the map that shows it: sender and receiver.
     pair: Option<(u32, u32)>,
 }
 
 /// What can be named, found once for all findings.
-pub(super) struct Places<'a> {
+pub(super) struct EvidenceLinks<'a> {
     analysis: &'a Analysis,
     hosts: BTreeMap<&'a str, HostId>,
     racks: BTreeMap<&'a str, RackId>,
@@ -47,7 +47,7 @@ struct Named {
     racks: Vec<RackId>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> EvidenceLinks<'a> {
     pub(super) fn new(analysis: &'a Analysis) -> Self {
         let inventory = analysis.inventory();
         let hosts = inventory.host_ids().zip(&inventory.hosts);
@@ -60,25 +60,25 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The places of evidence with this source, of a finding about this subject.
-    pub(super) fn of(&self, subject: Subject, source: &str) -> Vec<Place> {
+    /// The links of evidence with this source, of a finding about this subject.
+    pub(super) fn of(&self, subject: Subject, source: &str) -> Vec<EvidenceLink> {
         let mut named = self.named(source);
         if let (Subject::Host { host }, true) = (subject, named.hosts.is_empty()) {
             named.hosts.push(host);
         }
-        let mut places = Vec::new();
+        let mut links = Vec::new();
         match named.hosts[..] {
-            [src, dst] if self.cells.contains(&(src, dst)) => places.push(self.pair(src, dst)),
+            [src, dst] if self.cells.contains(&(src, dst)) => links.push(self.pair(src, dst)),
             _ => {}
         }
         let stage = named.stages.first().filter(|_| named.stages.len() == 1);
-        places.extend(named.hosts.iter().map(|h| self.host(*h, stage.copied())));
+        links.extend(named.hosts.iter().map(|h| self.host(*h, stage.copied())));
         if let [from, to] = named.racks[..] {
-            places.extend(self.rack_pair(from, to));
+            links.extend(self.rack_pair(from, to));
         }
-        places.extend(named.stages.iter().map(|stage| self.stage(*stage)));
-        places.truncate(MOST_LINKS);
-        places
+        links.extend(named.stages.iter().map(|stage| self.stage(*stage)));
+        links.truncate(MAX_LINKS);
+        links
     }
 
     fn named(&self, source: &str) -> Named {
@@ -101,29 +101,29 @@ impl<'a> Places<'a> {
     }
 
     /// Its panel; its row where there is no panel.
-    fn host(&self, host: HostId, stage: Option<usize>) -> Place {
+    fn host(&self, host: HostId, stage: Option<usize>) -> EvidenceLink {
         let name = host_name(self.analysis.inventory(), host);
         let known = self.analysis.hosts.get(host.index());
         if !known.is_some_and(has_panel) {
             return plain(name, host_anchor(host));
         }
-        Place {
+        EvidenceLink {
             host: Some(host.0),
             stage,
             ..plain(format!("{name} over time"), host_anchor(host))
         }
     }
 
-    fn pair(&self, src: HostId, dst: HostId) -> Place {
+    fn pair(&self, src: HostId, dst: HostId) -> EvidenceLink {
         let inventory = self.analysis.inventory();
         let (from, to) = (host_name(inventory, src), host_name(inventory, dst));
-        Place {
+        EvidenceLink {
             pair: Some((src.0, dst.0)),
             ..plain(format!("{from} to {to} in the map"), "pairs".into())
         }
     }
 
-    fn rack_pair(&self, from: RackId, to: RackId) -> Option<Place> {
+    fn rack_pair(&self, from: RackId, to: RackId) -> Option<EvidenceLink> {
         let inventory = self.analysis.inventory();
         let is_it = |pair: &&RackPairAnalysis| (pair.from, pair.to) == (from, to);
         self.analysis.rack_pairs.iter().find(is_it)?;
@@ -132,15 +132,15 @@ impl<'a> Places<'a> {
         Some(plain(text, rack_anchor(from, to)))
     }
 
-    fn stage(&self, stage: usize) -> Place {
+    fn stage(&self, stage: usize) -> EvidenceLink {
         let name = self.analysis.stages.get(stage).map(|s| one_line(&s.name));
         let text = format!("stage {}", name.unwrap_or_default());
         plain(text, stage_anchor(stage))
     }
 }
 
-fn plain(text: String, to: String) -> Place {
-    Place {
+fn plain(text: String, to: String) -> EvidenceLink {
+    EvidenceLink {
         text,
         to,
         host: None,

@@ -3,18 +3,18 @@
 
 use crate::observations::typical_ns;
 use crate::stats::median_estimate;
-use ew_model::analysis::{Estimate, UnsettledFigure};
+use ew_model::analysis::{Estimate, UnconvergedFigure};
 use ew_model::plan::{Flow, Stage};
 use ew_model::record::FlowRecord;
 use std::collections::BTreeMap;
 
 /// A figure that has not converged, and the round it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Unsettled {
+pub struct Unconverged {
     /// Position of the round in its repetition: to be run again.
     pub round: usize,
     /// The figure.
-    pub figure: UnsettledFigure,
+    pub figure: UnconvergedFigure,
 }
 
 /// The flows' figures whose 95% interval of the median is wider than the stage asks, by round.
@@ -23,11 +23,11 @@ pub struct Unsettled {
 /// Checking again after every batch makes it likelier than 5% that some interval is narrow by luck
 /// and misses the truth; batches grow, so that there are few checks.
 #[must_use]
-pub fn unsettled(stage: &Stage, records: &[&FlowRecord]) -> Vec<Unsettled> {
+pub fn unconverged(stage: &Stage, records: &[&FlowRecord]) -> Vec<Unconverged> {
     let Some(auto) = stage.auto else {
         return Vec::new();
     };
-    let mut unsettled = Vec::new();
+    let mut unconverged = Vec::new();
     for ((round, position), values) in values(stage, records) {
         let (Some(estimate), Some(flow)) =
             (median_estimate(&values), flow_at(stage, round, position))
@@ -36,17 +36,17 @@ pub fn unsettled(stage: &Stage, records: &[&FlowRecord]) -> Vec<Unsettled> {
         };
         let width = relative_width(&estimate);
         if width.is_none_or(|width| width > auto.width) {
-            let figure = UnsettledFigure {
+            let figure = UnconvergedFigure {
                 src: flow.src,
                 dst: flow.dst,
                 senders_per_rack: stage.rounds[round].senders_per_rack,
                 estimate,
                 width,
             };
-            unsettled.push(Unsettled { round, figure });
+            unconverged.push(Unconverged { round, figure });
         }
     }
-    unsettled
+    unconverged
 }
 
 /// Width of an estimate's interval over its value. `None` without an interval.
@@ -97,13 +97,13 @@ mod tests {
 
     /// Two rounds a repetition, with one flow each.
     fn stage(samples: u32) -> Stage {
-        let round = |sample: u32, place: u32| Round {
+        let round = |sample: u32, slot: u32| Round {
             sample,
-            senders_per_rack: Some(place + 1),
+            senders_per_rack: Some(slot + 1),
             flows: vec![Flow {
-                id: FlowId(2 * sample + place),
-                src: HostId(place),
-                dst: HostId(place + 1),
+                id: FlowId(2 * sample + slot),
+                src: HostId(slot),
+                dst: HostId(slot + 1),
                 opened_by: End::Src,
                 lane: None,
                 is_aggressor: false,
@@ -157,15 +157,15 @@ mod tests {
 
     /// `steady` in the first round of each repetition, `noisy` in the second.
     fn records(stage: &Stage, steady: &[u64], noisy: &[u64]) -> Vec<FlowRecord> {
-        let rows = |values: &[u64], place: u32| {
-            let row = |(n, bytes): (u32, &u64)| record(stage, 2 * n + place, *bytes);
+        let rows = |values: &[u64], slot: u32| {
+            let row = |(n, bytes): (u32, &u64)| record(stage, 2 * n + slot, *bytes);
             (0..).zip(values).map(row).collect::<Vec<_>>()
         };
         [rows(steady, 0), rows(noisy, 1)].concat()
     }
 
-    fn left(stage: &Stage, rows: &[FlowRecord]) -> Vec<Unsettled> {
-        unsettled(stage, &rows.iter().collect::<Vec<_>>())
+    fn left(stage: &Stage, rows: &[FlowRecord]) -> Vec<Unconverged> {
+        unconverged(stage, &rows.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn five_equal_values_have_no_interval_and_are_not_settled() {
+    fn five_equal_values_have_no_interval_and_have_not_converged() {
         let stage = stage(8);
         let five = left(&stage, &records(&stage, &[1000; 5], &[]));
         assert_eq!((five.len(), five[0].figure.width), (1, None));

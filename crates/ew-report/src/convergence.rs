@@ -1,9 +1,9 @@
 //! `samples: auto` in words: what converged, and which numbers did not.
 
-use crate::sweep::lone_stages;
+use crate::sweep::stages_outside_sweeps;
 use crate::words::{host_name, one_line, plural};
 use ew_model::Analysis;
-use ew_model::analysis::{Estimate, StageAnalysis, UnsettledFigure};
+use ew_model::analysis::{Estimate, StageAnalysis, UnconvergedFigure};
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 
 /// Up to this many figures of a stage are named, the widest first.
@@ -12,7 +12,7 @@ const FIGURES_LISTED: usize = 4;
 /// A line for each stage that was repeated until its figures converged, or did not; one for all
 /// sizes of a sweep.
 pub(crate) fn notes(analysis: &Analysis) -> Vec<String> {
-    let mut notes: Vec<String> = lone_stages(analysis)
+    let mut notes: Vec<String> = stages_outside_sweeps(analysis)
         .filter_map(|stage| note(analysis, stage))
         .collect();
     notes.extend(analysis.sweeps.iter().filter_map(|sweep| {
@@ -31,27 +31,27 @@ fn note(analysis: &Analysis, stage: &StageAnalysis) -> Option<String> {
     let name = one_line(&stage.name);
     let width = 100.0 * auto.width;
     let rounds = plural(stage.rounds as usize, "round");
-    if stage.unsettled.is_empty() {
+    if stage.unconverged.is_empty() {
         return Some(format!(
-            "{name}: every figure settled, its 95% interval no wider than {width}%, in {rounds}."
+            "{name}: every figure converged, its 95% interval no wider than {width}%, in {rounds}."
         ));
     }
-    let reported = stage.unsettled.iter().take(FIGURES_LISTED);
+    let reported = stage.unconverged.iter().take(FIGURES_LISTED);
     let mut reported: Vec<String> = reported
         .map(|figure| in_words(analysis, stage, figure))
         .collect();
-    if stage.unsettled.len() > FIGURES_LISTED {
+    if stage.unconverged.len() > FIGURES_LISTED {
         reported.push("...".into());
     }
     Some(format!(
-        "{name}: {} did not settle within {width}% in {rounds}: {}.",
-        plural(stage.unsettled.len(), "figure"),
+        "{name}: {} did not converge within {width}% in {rounds}: {}.",
+        plural(stage.unconverged.len(), "figure"),
         reported.join(", ")
     ))
 }
 
 /// "a to b 941 Mb/s (930 Mb/s to 960 Mb/s, 3.2% wide)".
-fn in_words(analysis: &Analysis, stage: &StageAnalysis, figure: &UnsettledFigure) -> String {
+fn in_words(analysis: &Analysis, stage: &StageAnalysis, figure: &UnconvergedFigure) -> String {
     let inventory = analysis.inventory();
     let value = |value: f64| match stage.kind.is_bulk() {
         true => format_bits_per_sec(value),
@@ -87,12 +87,12 @@ fn sweep_note(name: &str, stages: &[&StageAnalysis]) -> Option<String> {
     let auto = stages.first()?.auto?;
     let open: Vec<String> = stages
         .iter()
-        .filter(|stage| !stage.unsettled.is_empty())
+        .filter(|stage| !stage.unconverged.is_empty())
         .map(|stage| one_line(&stage.name))
         .collect();
     let (name, width) = (one_line(name), 100.0 * auto.width);
     Some(match open.as_slice() {
-        [] => format!("{name}: the figures of all sizes settled within {width}%."),
+        [] => format!("{name}: the figures of all sizes converged within {width}%."),
         open => {
             let listed = open
                 .iter()
@@ -105,7 +105,7 @@ fn sweep_note(name: &str, stages: &[&StageAnalysis]) -> Option<String> {
                 ""
             };
             format!(
-                "{name}: the figures of {} did not settle within {width}%: {}{more}.",
+                "{name}: the figures of {} did not converge within {width}%: {}{more}.",
                 plural(open.len(), "size"),
                 listed.join(", ")
             )
