@@ -1,7 +1,8 @@
 //! Every sentence about a finding: one entry for each kind of [`Details`], and nowhere else.
 //!
-//! An entry reads facts and knows hosts and racks by their numbers; [`Names`] has their names. What
-//! it says is decided by the analysis already: an entry chooses words, singular and plural.
+//! An entry reads facts, which have hosts and racks by their numbers; the inventory has their
+//! names. What is shown is decided by the analysis already: an entry chooses words, singular and
+//! plural.
 
 mod comparison;
 mod congestion;
