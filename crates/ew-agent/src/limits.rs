@@ -366,6 +366,7 @@ mod tests {
             watch_interval_ns: None,
             claim: None,
             syslog: false,
+            tools: Vec::new(),
         };
         assert!(limits.clone().admit(&welcome(None), 0).is_ok());
         assert!(limits.admit(&welcome(Some(5201)), 0).is_err());

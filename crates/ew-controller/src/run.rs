@@ -390,6 +390,7 @@ fn control(
             Arc::clone(&job.launcher),
             job.options.clone(),
         )?;
+        members.look_for(plan.external_tools());
         if let Some(by) = &job.options.claimed_by {
             members.claim_hosts(claim(id_of_run, by, &plan));
         }

@@ -3,7 +3,7 @@
 use crate::inventory::HostId;
 use crate::ports;
 use crate::scenario::{AutoSamples, Expect, Pattern};
-use crate::workload::{SourcePorts, StreamCount, Workload};
+use crate::workload::{SourcePorts, StreamCount, Tool, Workload};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -184,6 +184,13 @@ pub enum End {
 }
 
 impl Plan {
+    /// The external tools that its stages use, each once.
+    #[must_use]
+    pub fn external_tools(&self) -> Vec<Tool> {
+        let is_used = |tool: &Tool| self.stages.iter().any(|stage| stage.workload.tool == *tool);
+        Tool::external().filter(is_used).collect()
+    }
+
     /// The skipped tests, those with the same reason in one line: `NAME, NAME: reason`.
     #[must_use]
     pub fn skipped_tests(&self) -> Vec<String> {

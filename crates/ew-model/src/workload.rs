@@ -323,6 +323,11 @@ impl Tool {
         Self::Ping,
     ];
 
+    /// All but our own engine.
+    pub fn external() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|tool| *tool != Self::Engine)
+    }
+
     /// The word used in scenario files and reports.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -16,7 +16,7 @@ use ew_model::storage::{
     FileOutcome, FileRecord, StorageJob, StorageOperation, StorageOrder, StorageReport,
 };
 use ew_model::telemetry::{HostReading, ProcessCounters};
-use ew_model::workload::{Workload, WorkloadKind};
+use ew_model::workload::{Tool, Workload, WorkloadKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// A named input of a fuzz target.
@@ -45,6 +45,7 @@ pub fn welcome() -> Welcome {
         watch_interval_ns: Some(1_000_000_000),
         claim: None,
         syslog: false,
+        tools: vec![Tool::Iperf3, Tool::Netpipe],
     }
 }
 
