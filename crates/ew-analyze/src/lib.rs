@@ -23,7 +23,6 @@ mod precision;
 mod quality;
 pub mod racks;
 mod rules;
-mod settings;
 pub mod significance;
 mod stages;
 pub mod stats;
@@ -38,6 +37,7 @@ pub mod trend;
 mod verdict;
 mod words;
 
+use ew_model::analysis::Warning;
 use ew_model::{Analysis, Run};
 
 /// Analyses a run. Never fails: a run without figures gives the status
@@ -100,18 +100,20 @@ pub fn analyze(run: &Run) -> Analysis {
     })
 }
 
-fn warnings(observations: &observations::Observations<'_>, network: &fit::Network) -> Vec<String> {
+fn warnings(observations: &observations::Observations<'_>, network: &fit::Network) -> Vec<Warning> {
     let run = observations.run;
-    let mut warnings = run.warnings.clone();
-    for (host, reason) in &run.unclean {
-        warnings.push(format!("{host}: cleanup not confirmed: {reason}"));
-    }
+    let recorded = run.warnings.iter().cloned();
+    let mut warnings: Vec<Warning> = recorded
+        .map(|message| Warning::Recorded { message })
+        .collect();
+    let unclean = run.unclean.iter().cloned();
+    warnings.extend(unclean.map(|(name, message)| Warning::Unclean { name, message }));
     let skipped = run.plan.skipped_tests().into_iter();
-    warnings.extend(skipped.map(|tests| format!("skipped: {tests}")));
+    warnings.extend(skipped.map(|tests| Warning::Skipped { tests }));
     let void = network.quality.void_total();
     if void > 0 {
-        let rounds = words::count(void, "round");
-        warnings.push(format!("{rounds} excluded: flows missing or started late"));
+        let rounds = void as u32;
+        warnings.push(Warning::RoundsExcluded { rounds });
     }
     warnings
 }

@@ -5,7 +5,7 @@ use crate::observations::{Observations, StageView};
 use crate::stats::{median, median_estimate, quantile};
 use crate::telemetry::Telemetry;
 use crate::timeline::timeline;
-use crate::{convergence, cpu, datagrams, latency, settings};
+use crate::{convergence, cpu, datagrams, latency};
 use ew_model::HostId;
 use ew_model::analysis::{Estimate, Label, PairAnalysis, StageAnalysis, UnconvergedFigure};
 use ew_model::record::{FlowRecord, Remark};
@@ -47,7 +47,7 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
         pattern: stage.stage.pattern.name().into(),
         workload: format!("{} ({})", workload.kind.name(), workload.tool.name()),
         kind: workload.kind,
-        settings: settings::in_words(workload),
+        settings: workload.settings(),
         judged: stage.judged,
         labels: labels(stage),
         rounds: stage.rounds.len() as u32,

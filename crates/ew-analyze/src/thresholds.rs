@@ -1,7 +1,7 @@
 //! Thresholds of the scenario against the run's figures.
 
 use ew_model::Analysis;
-use ew_model::analysis::{LatencyFigures, StageAnalysis};
+use ew_model::analysis::{LatencyFigures, StageAnalysis, Warning};
 use ew_model::finding::VerdictStatus;
 use ew_model::threshold::{Checked, Metric, Threshold};
 
@@ -23,7 +23,7 @@ pub(crate) fn check(mut analysis: Analysis) -> Analysis {
         *status = VerdictStatus::Partial;
     }
     let missed = checked.iter().filter(|c| c.is_met != Some(true));
-    let missed = missed.map(|c| format!("threshold missed: {c}"));
+    let missed = missed.cloned().map(Warning::ThresholdMissed);
     analysis.warnings.extend(missed);
     analysis.thresholds = checked;
     analysis

@@ -6,7 +6,7 @@ mod compare;
 mod disturbance;
 mod simulator;
 
-use ew_model::analysis::HostState;
+use ew_model::analysis::{HostState, NicRateSource};
 use ew_model::barrier::{Barrier, BarrierKind};
 use ew_model::finding::{Cause, Finding, Severity, Subject, VerdictStatus};
 use ew_model::record::FlowOutcome;
@@ -504,7 +504,7 @@ fn a_low_link_speed_is_the_cause_of_its_slow_host() {
         "{:#?}",
         analysis.verdict
     );
-    assert_eq!(analysis.basis.nic_source, "link speed");
+    assert_eq!(analysis.basis.nic_rate_source, NicRateSource::LinkSpeed);
 }
 
 #[test]

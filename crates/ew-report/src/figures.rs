@@ -1,6 +1,7 @@
 //! Latency, datagrams and CPU as tables, and notes on how figures came about; the same
 //! in every view.
 
+use crate::catalogue::settings::settings;
 use crate::sweep::{self, stages_outside_sweeps};
 use crate::tools;
 use crate::words::{
@@ -347,7 +348,8 @@ pub(crate) fn mode_parts(stage: &StageAnalysis) -> Vec<String> {
             false => format!("{words} ({} of {} flows)", label.flows, label.of_flows),
         }
     });
-    let settings = stage.settings.iter().map(|setting| one_line(setting));
+    let settings = settings(&stage.settings).into_iter();
+    let settings = settings.map(|setting| one_line(&setting));
     settings.chain(labels).collect()
 }
 

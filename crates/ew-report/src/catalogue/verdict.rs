@@ -1,5 +1,6 @@
 //! The one sentence on top.
 
+use super::basis::nic_source;
 use super::phrases::{count, host_list};
 use super::{congestion, headline, pods};
 use crate::sweep;
@@ -214,7 +215,7 @@ fn basis(basis: &Basis) -> Option<String> {
     Some(format!(
         "{} ({})",
         format_bits_per_sec(nic),
-        basis.nic_source
+        nic_source(basis.nic_rate_source)
     ))
 }
 

@@ -7,6 +7,7 @@ use super::hosts::{self, HostsView};
 use super::matrix::MapsView;
 use super::run_line::{self, RunLine};
 use super::{chart, matrix, panels, spectrum, sweep_chart};
+use crate::catalogue::basis::nic_source;
 use crate::figures::{Figures, stage_name};
 use crate::sweep::stages_outside_sweeps;
 use crate::view::{RackPairWords, View, payload_ceiling};
@@ -370,7 +371,7 @@ fn ceiling_tile(analysis: &Analysis) -> Tile {
             Some(line_rate) => {
                 format!("of {} line rate of a reference host", rate(Some(line_rate)))
             }
-            None => one_line(&analysis.basis.nic_source),
+            None => nic_source(analysis.basis.nic_rate_source).into(),
         },
     }
 }

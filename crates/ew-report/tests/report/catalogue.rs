@@ -2,12 +2,14 @@
 
 mod background_traffic;
 mod bad_path;
+mod basis;
 mod below_link;
 mod black_hole;
 mod bond_member;
 mod cells_missing;
 mod comparison;
 mod congestion;
+mod conntrack;
 mod disk;
 mod faster_network;
 mod host_missing;
@@ -24,18 +26,25 @@ mod not_determined;
 mod path_loss;
 mod paths;
 mod pod_network;
+mod racks;
+mod settings;
 mod slow_at_times;
 mod slow_host;
 mod slow_pair;
 mod starved_host;
 mod stated_nic;
 mod sweep;
+mod tools;
 mod uplink;
+mod warnings;
 mod why;
 
 pub(crate) use congestion::impacts;
 pub(crate) use pod_network::comparisons;
-pub(crate) use sweep::steps;
+pub(crate) use settings::settings;
+pub(crate) use sweep::{notes, steps};
+pub(crate) use tools::comparison as tools;
+pub(crate) use warnings::warnings;
 
 use crate::common;
 use ew_model::analysis::Estimate;

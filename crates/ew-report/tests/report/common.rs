@@ -4,9 +4,10 @@
 use crate::workloads;
 use ew_model::analysis::{
     Analysis, Basis, Cell, CpuShare, DiskShare, Estimate, HostAnalysis, HostPoint,
-    HostStageAnalysis, HostState, RackAnalysis, RackPairAnalysis, StageAnalysis, StageCeiling,
-    TimePoint, UplinkAnalysis,
+    HostStageAnalysis, HostState, KnownFraming, NicRateSource, RackAnalysis, RackPairAnalysis,
+    StageAnalysis, StageCeiling, TimePoint, Undetermined, UplinkAnalysis, Warning,
 };
+use ew_model::ceiling::{Framing, LinkCounting, Transport};
 use ew_model::facts::InterfaceFacts;
 use ew_model::finding::details::{
     Absence, AbsenceReason, Directions, HostsMissing, Oversubscribed, PeersRate, SideRate,
@@ -76,9 +77,11 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
         pods: Vec::new(),
         congestion: Vec::new(),
         thresholds: Vec::new(),
-        warnings: vec![
-            "r1h02: the clock is not disciplined (adjtimex); times of this host are its own".into(),
-        ],
+        warnings: vec![Warning::Recorded {
+            message:
+                "r1h02: the clock is not disciplined (adjtimex); times of this host are its own"
+                    .into(),
+        }],
         run: manifest(inventory),
     };
     if ratio <= 1.0 && slow.is_none() {
@@ -112,7 +115,7 @@ pub(crate) fn failed() -> Analysis {
         },
     };
     analysis.basis.nic_bits_per_sec = None;
-    analysis.basis.nic_source = "nothing measured".into();
+    analysis.basis.nic_rate_source = NicRateSource::Unknown;
     analysis.run.outcome = Outcome::Failed;
     analysis.run.finished_unix_ns = None;
     analysis.run.controller_cpu_ns = None;
@@ -151,7 +154,7 @@ pub(crate) fn missing() -> Analysis {
     }
     analysis.rack_pairs[1].oversubscription = None;
     analysis.rack_pairs[1].limited = None;
-    analysis.rack_pairs[1].reason = Some("fewer than two hosts left".into());
+    analysis.rack_pairs[1].details = Some(Undetermined::NotMeasured);
     analysis.verdict.status = VerdictStatus::Partial;
     analysis.verdict.findings.insert(
         0,
@@ -202,7 +205,7 @@ fn rack_pairs(racks: u32, per_rack: u32, ratio: f64) -> Vec<RackPairAnalysis> {
                     .collect(),
                 knee_senders: (ratio > 1.0).then_some(f64::from(per_rack) / ratio),
                 uplink_bits_per_sec: (ratio > 1.0).then_some(uplink),
-                reason: None,
+                details: None,
             });
         }
     }
@@ -433,12 +436,28 @@ pub(crate) fn stage(
     }
 }
 
+/// As virtual devices have it, all seen.
+pub(crate) fn framing() -> KnownFraming {
+    KnownFraming {
+        framing: Framing {
+            mtu_bytes: 1500,
+            ipv6: false,
+            transport: Transport::Tcp { timestamps: true },
+            tunnels: Vec::new(),
+            vlan_tags: 0,
+            counting: LinkCounting::EthernetHeader,
+        },
+        is_mtu_known: true,
+        are_timestamps_known: true,
+    }
+}
+
 pub(crate) fn basis() -> Basis {
     Basis {
         nic_bits_per_sec: Some(LINE),
-        nic_source: "configured".into(),
+        nic_rate_source: NicRateSource::Configured,
         efficiency: 1448.0 / 1514.0,
-        efficiency_source: "MTU 1500, IPv4, timestamps: 1448/1514".into(),
+        framing: framing(),
     }
 }
 

@@ -2,7 +2,6 @@
 //! them.
 
 use crate::common;
-use ew_model::Analysis;
 use ew_model::analysis::{
     CpuAnalysis, DatagramAnalysis, Label, LatencyAnalysis, LatencyFigures, OneWayDelay,
     PairAnalysis, SpectrumPoint, StageAnalysis,
@@ -11,6 +10,7 @@ use ew_model::finding::{Grounds, Verdict, VerdictStatus};
 use ew_model::inventory::HostId;
 use ew_model::record::Remark;
 use ew_model::workload::WorkloadKind;
+use ew_model::{Analysis, Setting};
 use ew_report::{Format, TextStyle, render};
 
 /// A tail that doubles its excess over 40 µs with every nine, stretched by `stretch`.
@@ -170,7 +170,7 @@ pub(crate) fn streams_of_two() -> Analysis {
     copy.sender_cpu = cpu(1, 1.1, Some(0.372), true);
     copy.receiver_cpu = cpu(1, 1.4, Some(0.476), true);
     let mut discard = stage("fast", "pair", WorkloadKind::TcpStream, 57.2e9);
-    discard.settings = vec!["sendfile".into(), "discarding receiver".into()];
+    discard.settings = vec![Setting::Sendfile, Setting::DiscardingReceiver];
     discard.labels = vec![
         label(Remark::SenderDidNotTouchBytes),
         label(Remark::ReceiverDidNotSeeBytes),
@@ -184,7 +184,7 @@ pub(crate) fn streams_of_two() -> Analysis {
 pub(crate) fn mixed() -> Analysis {
     let mut analysis = common::cluster(2, 4, 1.0, None);
     let mut open = rr("open loop", "permutation", 480_000);
-    open.settings = vec!["open loop at 10000 requests/s a flow".into()];
+    open.settings = vec![Setting::RequestsPerSec(10_000.0)];
     if let Some(latency) = &mut open.latency {
         latency.uncorrected = Some(figures(480_000, 0.3));
         latency.uncorrected_spectrum = spectrum(480_000, 0.3);
@@ -201,7 +201,7 @@ pub(crate) fn mixed() -> Analysis {
     connects.sender_cpu = cpu(4, 1.9, Some(61.0), false);
     connects.receiver_cpu = cpu(4, 2.1, Some(67.0), false);
     let mut udp = stage("udp", "permutation", WorkloadKind::UdpStream, 7.9e9);
-    udp.settings = vec!["at most 1.00 Gb/s a flow".into()];
+    udp.settings = vec![Setting::FlowBitsPerSec(1e9)];
     udp.labels = vec![label(Remark::PacedByKernel), label(Remark::Segmented)];
     udp.of_expected = Some(0.998);
     udp.datagrams = Some(DatagramAnalysis {
@@ -222,7 +222,7 @@ pub(crate) fn mixed() -> Analysis {
     udp.sender_cpu = cpu(8, 2.2, Some(1.42), true);
     udp.receiver_cpu = cpu(8, 2.9, Some(1.87), true);
     let mut zerocopy = stage("zero-copy", "permutation", WorkloadKind::TcpStream, 6.0e9);
-    zerocopy.settings = vec!["zero-copy sending".into()];
+    zerocopy.settings = vec![Setting::ZerocopySend];
     zerocopy.labels = vec![Label {
         remark: Remark::ZerocopySendCopied,
         flows: 2,
