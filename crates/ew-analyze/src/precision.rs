@@ -64,7 +64,7 @@ const TABLE: [(Cause, Basis); 32] = [
     (Cause::BackgroundTraffic, Basis::Counted(8, 8)),
     (Cause::Disk, Basis::Counted(8, 8)),
     (Cause::HostMissing, Basis::Shown),
-    (Cause::CellsMissing, Basis::Shown),
+    (Cause::PairsMissing, Basis::Shown),
     (Cause::MeasurementQuality, Basis::Shown),
     (Cause::LineRate, Basis::Shown),
     (Cause::LinkSpeed, Basis::Shown),

@@ -1,5 +1,6 @@
 //! Which run it was, and what its rates were compared with.
 
+use crate::catalogue::basis::{efficiency_source, nic_source};
 use crate::words::{MISSING, duration, one_line, or_missing, outcome, plural, rate, utc};
 use ew_model::Analysis;
 use ew_model::analysis::{HostAnalysis, HostState};
@@ -46,7 +47,7 @@ pub(super) fn all(analysis: &Analysis) -> Vec<(&'static str, String)> {
             format!(
                 "{:.4} ({})",
                 basis.efficiency,
-                one_line(&basis.efficiency_source)
+                efficiency_source(&basis.framing)
             ),
         ),
         (
@@ -85,7 +86,7 @@ pub(crate) fn ceiling_words(analysis: &Analysis) -> String {
     format!(
         "reference NIC rate {} ({}), max goodput {}",
         rate(basis.nic_bits_per_sec),
-        one_line(&basis.nic_source),
+        nic_source(basis.nic_rate_source),
         rate(payload_ceiling(analysis)),
     )
 }
