@@ -20,6 +20,9 @@ pub(crate) fn in_words(workload: &Workload) -> Vec<String> {
 fn amounts(workload: &Workload, typical: &Workload) -> Vec<String> {
     let mut words = Vec::new();
     let is_bulk = workload.kind.is_bulk();
+    if workload.kind == WorkloadKind::FlowSizes {
+        words.push(format!("sizes of {}", workload.distribution.name()));
+    }
     if workload.streams != typical.streams {
         words.push(format!("{} streams", workload.streams));
     }
@@ -47,6 +50,10 @@ fn pace_and_limit(workload: &Workload) -> Vec<String> {
     let mut words = Vec::new();
     words.extend(rate(pace.stream_bits_per_sec, "stream"));
     words.extend(rate(pace.flow_bits_per_sec, "flow"));
+    words.extend(
+        pace.line_share
+            .map(|share| format!("at {:.0}% of line rate", 100.0 * share)),
+    );
     words.extend(
         pace.requests_per_sec
             .map(|rate| format!("open loop at {rate:.0} requests/s a flow")),

@@ -7,6 +7,7 @@
 mod comparison;
 mod congestion;
 mod entries;
+mod flow_completion;
 mod phrases;
 pub(crate) mod pods;
 mod sweep;
@@ -15,6 +16,7 @@ mod why;
 
 pub use comparison::comparison_sentence;
 pub use congestion::{WordedImpact, worded_impact};
+pub use flow_completion::{WordedCompletion, worded_completion};
 pub use pods::{WordedPodCause, WordedPodComparison, worded_pods};
 pub use sweep::{WordedStep, WordedSweep, worded_step, worded_sweep};
 pub(crate) use verdict::sentence;

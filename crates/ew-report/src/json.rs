@@ -2,8 +2,8 @@
 
 use crate::ReportError;
 use crate::catalogue::{
-    WordedImpact, WordedPodComparison, WordedSweep, in_words, worded_impact, worded_pods,
-    worded_sweep,
+    WordedCompletion, WordedImpact, WordedPodComparison, WordedSweep, in_words, worded_completion,
+    worded_impact, worded_pods, worded_sweep,
 };
 use crate::words::networks;
 use ew_model::finding::WordedVerdict;
@@ -41,6 +41,9 @@ pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
         sweeps: analysis.sweeps.iter().map(worded_sweep).collect(),
         pods: pods.map(|compared| worded_pods(compared, names)).collect(),
         congestion: analysis.congestion.iter().map(worded_impact).collect(),
+        flow_completion: (analysis.flow_completion.iter())
+            .map(worded_completion)
+            .collect(),
     };
     Ok(with_names(&document, analysis.inventory())?)
 }
@@ -130,6 +133,8 @@ struct Document<'a> {
     pods: Vec<WordedPodComparison>,
     /// Victims under load; empty but for `run congestion`.
     congestion: Vec<WordedImpact>,
+    /// Messages at a load, against the same alone; empty but for `run flow-completion`.
+    flow_completion: Vec<WordedCompletion>,
 }
 
 /// Writes a name after each number of a host or rack, while the document streams by: a mesh has

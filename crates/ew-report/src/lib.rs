@@ -15,6 +15,7 @@ mod convergence;
 mod csv;
 mod csv_hosts;
 mod figures;
+mod flow_completion;
 mod host_figures;
 mod html;
 mod json;
@@ -37,8 +38,9 @@ mod web;
 mod words;
 
 pub use catalogue::{
-    WordedImpact, WordedPodCause, WordedPodComparison, WordedStep, WordedSweep,
-    comparison_sentence, in_words, worded, worded_impact, worded_pods, worded_step, worded_sweep,
+    WordedCompletion, WordedImpact, WordedPodCause, WordedPodComparison, WordedStep, WordedSweep,
+    comparison_sentence, in_words, worded, worded_completion, worded_impact, worded_pods,
+    worded_step, worded_sweep,
 };
 pub use compare::render_comparison;
 pub use html::storage::storage_html;

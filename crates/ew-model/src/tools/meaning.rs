@@ -92,6 +92,9 @@ impl Workload {
             }
             (WorkloadKind::Ping, _) => "round trip, answered by the kernel, up to the process",
             (WorkloadKind::Trace, _) => "round trip of a SYN that reached the peer",
+            (WorkloadKind::FlowSizes, _) => {
+                "completion of a message: from its arrival to the answer to its end"
+            }
             (_, _) => "round trip",
         }
     }
@@ -130,7 +133,7 @@ impl Workload {
             WorkloadKind::Ping => "none",
             WorkloadKind::Trace => "one per hop, reset",
             WorkloadKind::UdpStream | WorkloadKind::UdpRr => "one socket, kept",
-            WorkloadKind::TcpStream | WorkloadKind::TcpRr => "one, kept",
+            WorkloadKind::TcpStream | WorkloadKind::TcpRr | WorkloadKind::FlowSizes => "one, kept",
         }
     }
 
@@ -141,9 +144,10 @@ impl Workload {
                 Some(true)
             }
             WorkloadKind::TcpStream if self.tool == Tool::Netpipe => Some(true),
-            WorkloadKind::TcpStream | WorkloadKind::TcpRr | WorkloadKind::TcpCrr => {
-                Some(self.socket.nodelay)
-            }
+            WorkloadKind::TcpStream
+            | WorkloadKind::TcpRr
+            | WorkloadKind::TcpCrr
+            | WorkloadKind::FlowSizes => Some(self.socket.nodelay),
             WorkloadKind::UdpStream
             | WorkloadKind::UdpRr
             | WorkloadKind::Ping

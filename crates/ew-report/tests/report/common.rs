@@ -75,6 +75,7 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
         tools: Vec::new(),
         pods: Vec::new(),
         congestion: Vec::new(),
+        flow_completion: Vec::new(),
         thresholds: Vec::new(),
         warnings: vec![
             "r1h02: the clock is not disciplined (adjtimex); times of this host are its own".into(),

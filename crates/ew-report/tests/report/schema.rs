@@ -1,6 +1,6 @@
 //! The JSON Schema of reports, compared with reports.
 
-use crate::{catalogue, common, sweeps, workloads};
+use crate::{catalogue, common, flow_completion, sweeps, workloads};
 use ew_model::Analysis;
 use ew_report::{Format, TextStyle, json_schema, render};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ fn mismatch(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<S
 #[test]
 fn every_report_is_as_the_schema_describes_it() {
     let schema: Value = serde_json::from_str(&json_schema()).unwrap();
-    let analyses: [Analysis; 10] = [
+    let analyses: [Analysis; 11] = [
         common::demo(),
         common::failed(),
         common::missing(),
@@ -87,6 +87,7 @@ fn every_report_is_as_the_schema_describes_it() {
         workloads::mixed(),
         of_pods(),
         under_load(),
+        flow_completion::loaded(),
         with_breaks(),
         with_every_finding(),
     ];
@@ -141,6 +142,9 @@ fn figures_have_their_sentences() {
     for impact in items(&document(&under_load())["congestion"]) {
         assert!(impact["sentence"].as_str().unwrap().contains(": mean x"));
     }
+    for completion in items(&document(&flow_completion::loaded())["flow_completion"]) {
+        assert!(completion["sentence"].as_str().unwrap().contains(" at p50"));
+    }
     for step in items(&document(&with_breaks())["sweeps"][0]["steps"]) {
         assert!(step["sentence"].is_string() && step["facts"]["by"].is_string());
         assert!(step["evidence"][0]["text"].is_string());
@@ -160,6 +164,8 @@ fn facts_read_back_as_the_same() {
         |analysis: &Analysis| -> Analysis { serde_json::from_value(document(analysis)).unwrap() };
     assert_eq!(read(&of_pods()).pods, of_pods().pods);
     assert_eq!(read(&under_load()).congestion, under_load().congestion);
+    let loaded = flow_completion::loaded();
+    assert_eq!(read(&loaded).flow_completion, loaded.flow_completion);
     let steps = |analysis: &Analysis| analysis.sweeps[0].steps.clone();
     assert_eq!(steps(&read(&with_breaks())), steps(&with_breaks()));
     let findings = |analysis: Analysis| analysis.verdict.findings;
