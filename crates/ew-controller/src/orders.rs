@@ -260,8 +260,7 @@ impl ToolPorts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ew_model::plan::RateLimit;
-    use ew_model::plan::{End, FlowId};
+    use ew_model::plan::{End, FlowId, GOODPUT_SHARE, RateLimit};
     use ew_model::scenario::Expect;
     use ew_model::workload::{Tool, Workload};
 
@@ -330,18 +329,25 @@ mod tests {
     #[test]
     fn a_load_is_a_share_of_the_line_rate_that_flows_divide() {
         let mut stage = stage(Tool::Engine);
-        stage.workload.pace.line_share = Some(0.5);
-        let plan = Plan {
+        stage.workload = Workload::of(WorkloadKind::FlowSizes);
+        let loaded = Plan {
             line_rates: vec![2e9, 4e9, 1e8],
             ..plan()
         };
-        for flow in &stage.rounds[0].flows {
-            let round = LimitedRound::at_line_rate(&plan, &stage.rounds[0]).unwrap();
-            let load = stage.load(flow, &round).unwrap();
-            assert_eq!(load, 0.5 * round.goodput_of(flow));
-            assert!(load < 0.5 * 2e9);
+        let loads = |stage: &Stage| -> Vec<f64> {
+            let round = LimitedRound::at_line_rate(&loaded, &stage.rounds[0]).unwrap();
+            let flows = stage.rounds[0].flows.iter();
+            flows.filter_map(|flow| stage.load(flow, &round)).collect()
+        };
+        let alone = loads(&stage);
+        stage.workload.pace.line_share = Some(0.8);
+        for ((load, alone), wire) in loads(&stage).iter().zip(alone).zip([1e9, 2e9, 1e8]) {
+            assert!((load / (0.8 * GOODPUT_SHARE * wire) - 1.0).abs() < 1e-9, "{load}");
+            assert!((load / alone - 1.6).abs() < 1e-9, "{load} {alone}");
         }
-        assert!(LimitedRound::at_line_rate(&super::tests::plan(), &stage.rounds[0]).is_none());
+        stage.workload = Workload::of(WorkloadKind::TcpStream);
+        assert_eq!(loads(&stage), [0.0; 0]);
+        assert!(LimitedRound::at_line_rate(&plan(), &stage.rounds[0]).is_none());
     }
 
     #[test]

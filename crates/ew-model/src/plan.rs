@@ -3,7 +3,7 @@
 use crate::inventory::HostId;
 use crate::ports;
 use crate::scenario::{AutoSamples, Expect, Pattern};
-use crate::workload::{SourcePorts, StreamCount, Workload};
+use crate::workload::{SourcePorts, StreamCount, Workload, WorkloadKind};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -66,6 +66,10 @@ pub struct RateLimit {
 /// Payload of full segments over their bits on the wire at an MTU of 1500, which has the largest
 /// headers in use: 1448 of 1538 bytes (IEEE 802.3 with preamble and gap; TCP with timestamps).
 pub const GOODPUT_SHARE: f64 = 1448.0 / 1538.0;
+
+/// Messages that go one at a time rest between them so that they have this much of the line rate on
+/// average: then token buckets on the way, of shapers and of clouds, are full again before each.
+const ALONE_SHARE: f64 = 0.5;
 
 /// A round's flows under a rate of each host, such as a [`RateLimit`]: a host's flows share it
 /// evenly.
@@ -293,11 +297,14 @@ impl Stage {
         }
     }
 
-    /// The payload that a flow of the round offers, bits per second, where the stage has a load.
+    /// The payload that a flow of messages offers at a load, bits per second; one at a time, what
+    /// it is not to exceed on average.
     #[must_use]
     pub fn load(&self, flow: &Flow, round: &LimitedRound<'_>) -> Option<f64> {
-        let share = self.workload.pace.line_share?;
-        Some(share * round.goodput_of(flow))
+        let workload = self.workload_of(flow);
+        let is_of_messages = workload.kind == WorkloadKind::FlowSizes;
+        let share = workload.pace.line_share.unwrap_or(ALONE_SHARE);
+        is_of_messages.then(|| share * round.goodput_of(flow))
     }
 
     /// Parallel connections per flow in a round.

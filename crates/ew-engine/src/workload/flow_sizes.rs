@@ -63,7 +63,7 @@ struct Turns {
 
 enum Source {
     Arrivals(Arc<Arrivals>),
-    /// With the payload rate that the run's limit allows, on average.
+    /// With the payload rate that they are not to exceed on average.
     Turns(Turns, Option<f64>),
 }
 
