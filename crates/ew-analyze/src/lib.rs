@@ -7,6 +7,7 @@
 mod basis;
 mod ceiling;
 pub mod compare;
+mod completion;
 mod congestion;
 pub mod convergence;
 mod cpu;
@@ -95,6 +96,7 @@ pub fn analyze(run: &Run) -> Analysis {
         tools: tools::comparisons(&observations),
         pods,
         congestion,
+        flow_completion: completion::completions(&observations),
         warnings,
         thresholds: Vec::new(),
     })

@@ -59,6 +59,7 @@ fn made_up(stages: &[Reported]) -> Run {
         interleaved: Vec::new(),
         host_rates: Vec::new(),
         rate_limit: None,
+        line_rates: Vec::new(),
     };
     let mut flows = Vec::new();
     for (index, reported) in (0..).zip(stages) {

@@ -1,6 +1,7 @@
 //! A run's numbers after analysis: what reports show. Made by `ew-analyze`, read by `ew-report`.
 
 use crate::ceiling::Framing;
+use crate::completion::FlowCompletion;
 use crate::congestion::CongestionImpact;
 use crate::facts::InterfaceFacts;
 use crate::finding::Verdict;
@@ -75,6 +76,9 @@ pub struct Analysis {
     /// Victims under load; empty but for `run congestion`.
     #[serde(default, skip_serializing)]
     pub congestion: Vec<CongestionImpact>,
+    /// Messages at a load, against the same alone; empty but for `run flow-completion`.
+    #[serde(default, skip_serializing)]
+    pub flow_completion: Vec<FlowCompletion>,
     /// The scenario's thresholds, and whether they were met.
     #[serde(default)]
     pub thresholds: Vec<Checked>,

@@ -78,6 +78,10 @@ pub struct EndRecord {
     /// Times of connecting, at the requesting end (tcp-crr).
     #[serde(default)]
     pub connect_latency: Option<Histogram>,
+    /// Times of messages by their size, from their arrival to the answer to their end, at the
+    /// sending end (flow-sizes); ascending, without sizes of which none was completed.
+    #[serde(default)]
+    pub completions: Vec<SizeTimes>,
     /// Loss and order, at the receiving end (udp-stream).
     #[serde(default)]
     pub datagrams: Option<DatagramCounts>,
@@ -97,6 +101,15 @@ pub struct EndRecord {
     #[serde(default)]
     #[serde(alias = "told")]
     pub reported: Option<Reported>,
+}
+
+/// Times of messages of one size.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizeTimes {
+    /// Of each message.
+    pub bytes: u64,
+    /// Of those that were answered inside the window.
+    pub times: Histogram,
 }
 
 /// What an external tool reports in figures of its own, which are kept as it means them

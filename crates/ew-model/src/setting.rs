@@ -1,5 +1,6 @@
 //! What a workload sets otherwise than by default.
 
+use crate::sizes::SizeDistribution;
 use crate::workload::{Limit, Placement, ReceiveMode, SendMode, SocketSettings};
 use crate::{Workload, WorkloadKind};
 use schemars::JsonSchema;
@@ -9,6 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Setting {
+    /// Messages have the sizes of a published distribution (flow-sizes).
+    Sizes(SizeDistribution),
     /// Parallel connections of a flow.
     Streams(u32),
     /// Threads that share a host's streams.
@@ -25,6 +28,8 @@ pub enum Setting {
     StreamBitsPerSec(f64),
     /// Max rate of a flow, bits per second.
     FlowBitsPerSec(f64),
+    /// Load: the share of the line rate that messages arrive at, 0 to 1.
+    LineShare(f64),
     /// Open loop: requests of a flow a second.
     RequestsPerSec(f64),
     /// Bytes after which a stream ends.
@@ -90,7 +95,9 @@ fn amounts(workload: &Workload) -> Vec<Setting> {
     let streams = workload.streams;
     let outstanding = workload.outstanding;
     let response = workload.response_bytes.filter(|_| !is_bulk);
+    let has_sizes = workload.kind == WorkloadKind::FlowSizes;
     let settings = [
+        has_sizes.then_some(Setting::Sizes(workload.distribution)),
         (streams != typical.streams).then_some(Setting::Streams(streams)),
         workload.threads.map(Setting::Threads),
         (bytes != typical.message_bytes).then_some(message),
@@ -105,6 +112,7 @@ fn pace_and_limit(workload: &Workload) -> impl Iterator<Item = Setting> {
     let settings = [
         pace.stream_bits_per_sec.map(Setting::StreamBitsPerSec),
         pace.flow_bits_per_sec.map(Setting::FlowBitsPerSec),
+        pace.line_share.map(Setting::LineShare),
         pace.requests_per_sec.map(Setting::RequestsPerSec),
         workload.limit.map(|limit| match limit {
             Limit::Bytes(bytes) => Setting::LimitBytes(bytes),

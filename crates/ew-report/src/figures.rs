@@ -7,7 +7,7 @@ use crate::tools;
 use crate::words::{
     MISSING, fine_percent, host_name, note, one_line, or_missing, percent, plural, rate,
 };
-use crate::{congestion, pods};
+use crate::{congestion, flow_completion, pods};
 use ew_model::Analysis;
 use ew_model::WorkloadKind;
 use ew_model::analysis::{
@@ -52,6 +52,7 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
     let tables = sweep::tables(analysis).into_iter().chain(tables);
     let tables = tools::tables(analysis).into_iter().chain(tables);
     let tables = pods::tables(analysis).into_iter().chain(tables);
+    let tables = flow_completion::tables(analysis).into_iter().chain(tables);
     let tables = congestion::tables(analysis).into_iter().chain(tables);
     tables.filter(|table| !table.rows.is_empty()).collect()
 }

@@ -2,9 +2,10 @@
 
 use crate::ReportError;
 use crate::catalogue::{
-    WordedBasis, WordedImpact, WordedPodComparison, WordedRackPair, WordedStageAnalysis,
-    WordedSweep, WordedToolComparison, in_words, warning, worded_basis, worded_impact, worded_pods,
-    worded_rack_pair, worded_stage, worded_sweep, worded_tools,
+    WordedBasis, WordedCompletion, WordedImpact, WordedPodComparison, WordedRackPair,
+    WordedStageAnalysis, WordedSweep, WordedToolComparison, in_words, warning, worded_basis,
+    worded_completion, worded_impact, worded_pods, worded_rack_pair, worded_stage, worded_sweep,
+    worded_tools,
 };
 use crate::words::networks;
 use ew_model::finding::WordedVerdict;
@@ -50,6 +51,9 @@ pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
             .collect(),
         pods: pods.map(|compared| worded_pods(compared, names)).collect(),
         congestion: analysis.congestion.iter().map(worded_impact).collect(),
+        flow_completion: (analysis.flow_completion.iter())
+            .map(worded_completion)
+            .collect(),
     };
     Ok(with_names(&document, analysis.inventory())?)
 }
@@ -150,6 +154,8 @@ struct Document<'a> {
     pods: Vec<WordedPodComparison>,
     /// Victims under load; empty but for `run congestion`.
     congestion: Vec<WordedImpact>,
+    /// Messages at a load, against the same alone; empty but for `run flow-completion`.
+    flow_completion: Vec<WordedCompletion>,
 }
 
 /// Writes a name after each number of a host or rack, while the document streams by: a mesh has

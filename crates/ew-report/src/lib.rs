@@ -15,6 +15,7 @@ mod convergence;
 mod csv;
 mod csv_hosts;
 mod figures;
+mod flow_completion;
 mod host_figures;
 mod html;
 mod json;
@@ -37,11 +38,11 @@ mod web;
 mod words;
 
 pub use catalogue::{
-    WordedBasis, WordedHalfPerformance, WordedImpact, WordedPodCause, WordedPodComparison,
-    WordedRackPair, WordedStageAnalysis, WordedStanding, WordedStep, WordedSweep,
-    WordedToolComparison, WordedToolFigure, comparison_sentence, conntrack_words, in_words, worded,
-    worded_basis, worded_impact, worded_pods, worded_rack_pair, worded_stage, worded_step,
-    worded_sweep, worded_tools,
+    WordedBasis, WordedCompletion, WordedHalfPerformance, WordedImpact, WordedPodCause,
+    WordedPodComparison, WordedRackPair, WordedStageAnalysis, WordedStanding, WordedStep,
+    WordedSweep, WordedToolComparison, WordedToolFigure, comparison_sentence, conntrack_words,
+    in_words, worded, worded_basis, worded_completion, worded_impact, worded_pods,
+    worded_rack_pair, worded_stage, worded_step, worded_sweep, worded_tools,
 };
 pub use compare::render_comparison;
 pub use html::storage::storage_html;

@@ -69,6 +69,7 @@ fn empty(manifest: RunManifest) -> Run {
             interleaved: Vec::new(),
             host_rates: Vec::new(),
             rate_limit: None,
+            line_rates: Vec::new(),
             dropped_tests: Vec::new(),
         },
         manifest,

@@ -26,6 +26,7 @@
 
 mod busy_poll;
 mod cookie;
+mod flow_sizes;
 mod pacer;
 mod ping;
 mod requests;
@@ -251,6 +252,7 @@ pub(crate) fn prepare(workload: &Workload) -> Result<Arc<dyn Prepared>, String> 
         WorkloadKind::TcpCrr => Ok(Arc::new(tcp_crr::TcpConnections::new(workload))),
         WorkloadKind::Ping => Ok(Arc::new(ping::Pings::new(workload)?)),
         WorkloadKind::Trace => Ok(Arc::new(trace::Traces)),
+        WorkloadKind::FlowSizes => Ok(Arc::new(flow_sizes::Messages::new(workload))),
     }
 }
 

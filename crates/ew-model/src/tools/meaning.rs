@@ -54,6 +54,8 @@ pub enum Measures {
     /// A new socket, connect, request, response: two round trips; then until the peer has closed,
     /// too, and close.
     ConnectUntilClosed,
+    /// Completion of a message: from its arrival to the answer to its end.
+    Completion,
 }
 
 /// Who counts the bytes or the transactions.
@@ -145,6 +147,7 @@ impl Workload {
             (WorkloadKind::Ping, Tool::Ping) => Measures::EchoToTimestamp,
             (WorkloadKind::Ping, _) => Measures::EchoToProcess,
             (WorkloadKind::Trace, _) => Measures::SynRoundTrip,
+            (WorkloadKind::FlowSizes, _) => Measures::Completion,
             (_, _) => Measures::RoundTrip,
         }
     }
@@ -183,7 +186,9 @@ impl Workload {
             WorkloadKind::Ping => Connections::None,
             WorkloadKind::Trace => Connections::PerHop,
             WorkloadKind::UdpStream | WorkloadKind::UdpRr => Connections::OneSocketKept,
-            WorkloadKind::TcpStream | WorkloadKind::TcpRr => Connections::OneKept,
+            WorkloadKind::TcpStream | WorkloadKind::TcpRr | WorkloadKind::FlowSizes => {
+                Connections::OneKept
+            }
         }
     }
 
@@ -194,9 +199,10 @@ impl Workload {
                 Some(true)
             }
             WorkloadKind::TcpStream if self.tool == Tool::Netpipe => Some(true),
-            WorkloadKind::TcpStream | WorkloadKind::TcpRr | WorkloadKind::TcpCrr => {
-                Some(self.socket.nodelay)
-            }
+            WorkloadKind::TcpStream
+            | WorkloadKind::TcpRr
+            | WorkloadKind::TcpCrr
+            | WorkloadKind::FlowSizes => Some(self.socket.nodelay),
             WorkloadKind::UdpStream
             | WorkloadKind::UdpRr
             | WorkloadKind::Ping

@@ -10,8 +10,9 @@ use crate::message::{
 use crate::preamble::{MAX_BANNER_BYTES, preamble};
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
+use ew_model::latency::Histogram;
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
-use ew_model::record::{EndRecord, StreamRecord};
+use ew_model::record::{EndRecord, SizeTimes, StreamRecord};
 use ew_model::storage::{
     FileOutcome, FileRecord, StorageJob, StorageOperation, StorageOrder, StorageReport,
 };
@@ -70,6 +71,10 @@ pub fn report(order: &StageOrder, index: usize) -> RoundReport {
         bytes: 1_000_000,
         window_ns: 2_000_000,
         streams: vec![StreamRecord::default()],
+        completions: vec![SizeTimes {
+            bytes: 300,
+            times: Histogram::of(60_000, 2),
+        }],
         ..EndRecord::default()
     };
     RoundReport {

@@ -32,6 +32,7 @@ pub(crate) fn setting(setting: &Setting) -> String {
     let at_most = |rate: f64, whose| format!("at most {} a {whose}", format_bits_per_sec(rate));
     let sized = |bytes: u64, what| format!("{} {what}", format_bytes(bytes));
     match setting {
+        Setting::Sizes(distribution) => format!("sizes of {}", distribution.name()),
         Setting::Streams(count) => format!("{count} streams"),
         Setting::Threads(count) => format!("{count} threads"),
         Setting::MessageBytes(bytes) => sized(*bytes, "messages"),
@@ -40,6 +41,7 @@ pub(crate) fn setting(setting: &Setting) -> String {
         Setting::Outstanding(count) => format!("{count} requests in flight"),
         Setting::StreamBitsPerSec(rate) => at_most(*rate, "stream"),
         Setting::FlowBitsPerSec(rate) => at_most(*rate, "flow"),
+        Setting::LineShare(share) => format!("at {:.0}% of line rate", 100.0 * share),
         Setting::RequestsPerSec(rate) => format!("open loop at {rate:.0} requests/s a flow"),
         Setting::LimitBytes(bytes) => format!("until {} a stream", format_bytes(*bytes)),
         Setting::LimitMessages(count) => format!("until {count} messages a stream"),

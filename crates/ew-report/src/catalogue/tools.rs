@@ -225,6 +225,9 @@ fn measured(measures: Measures) -> &'static str {
             "round trip, answered by the kernel, up to its time stamp of the answer"
         }
         Measures::EchoToProcess => "round trip, answered by the kernel, up to the process",
+        Measures::Completion => {
+            "completion of a message: from its arrival to the answer to its end"
+        }
         Measures::SynRoundTrip => "round trip of a SYN that reached the peer",
         Measures::ConnectAndClose => {
             "a new socket, connect and close, nothing sent: one round trip"

@@ -2,15 +2,16 @@
 
 use super::basis::nic_source;
 use super::phrases::{count, host_list};
-use super::{congestion, headline, pods};
+use super::{congestion, flow_completion, headline, pods};
 use crate::sweep;
 use ew_model::analysis::{Basis, Label, StageAnalysis};
+use ew_model::completion::FlowCompletion;
 use ew_model::congestion::CongestionImpact;
 use ew_model::finding::{Cause, Finding, Severity, Subject, UplinkTest, VerdictStatus};
 use ew_model::pods::{PodComparison, PodPath};
 use ew_model::record::FigureNote;
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
-use ew_model::{Analysis, HostId, Inventory};
+use ew_model::{Analysis, HostId, Inventory, WorkloadKind};
 use std::collections::BTreeSet;
 
 /// Findings that the sentence on top reports in full.
@@ -28,7 +29,9 @@ pub(crate) fn sentence(analysis: &Analysis) -> String {
     let has_more = analysis.verdict.status == VerdictStatus::Partial
         || findings.iter().any(|f| f.severity > Severity::Info);
     let rest = has_more.then(|| worst(analysis, &findings));
-    let asked = of_pods(analysis).or_else(|| of_congestion(analysis));
+    let asked = of_pods(analysis)
+        .or_else(|| of_congestion(analysis))
+        .or_else(|| of_completion(analysis));
     match (asked, rest) {
         (Some(asked), Some(rest)) => format!("{asked}; {rest}"),
         (Some(only), None) | (None, Some(only)) => only,
@@ -79,6 +82,20 @@ fn of_congestion(analysis: &Analysis) -> Option<String> {
         .iter()
         .all(|stage| stage.pattern == "congestion");
     is_all.then(|| congestion::sentence(worst))
+}
+
+/// What the highest load costs. `None` but in runs that ask for nothing else.
+fn of_completion(analysis: &Analysis) -> Option<String> {
+    let loads = analysis.flow_completion.iter();
+    let highest = loads.max_by(|a, b| {
+        let load = |of: &FlowCompletion| of.load.unwrap_or(0.0);
+        load(a).total_cmp(&load(b))
+    })?;
+    let is_all = analysis
+        .stages
+        .iter()
+        .all(|stage| stage.kind == WorkloadKind::FlowSizes);
+    is_all.then(|| flow_completion::sentence(highest))
 }
 
 fn not_determined(analysis: &Analysis) -> String {

@@ -76,6 +76,7 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
         tools: Vec::new(),
         pods: Vec::new(),
         congestion: Vec::new(),
+        flow_completion: Vec::new(),
         thresholds: Vec::new(),
         warnings: vec![Warning::Recorded {
             message:

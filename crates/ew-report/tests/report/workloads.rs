@@ -147,6 +147,7 @@ fn of_two(stages: Vec<StageAnalysis>) -> Analysis {
         tools: Vec::new(),
         pods: Vec::new(),
         congestion: Vec::new(),
+        flow_completion: Vec::new(),
         thresholds: Vec::new(),
         run,
     }

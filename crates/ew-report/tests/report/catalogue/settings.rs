@@ -3,6 +3,7 @@
 use crate::common;
 use ew_model::Setting;
 use ew_model::analysis::StageAnalysis;
+use ew_model::sizes::SizeDistribution;
 use ew_report::worded_stage;
 use std::collections::BTreeSet;
 
@@ -30,6 +31,7 @@ fn of_every_kind() {
 /// One of each.
 pub(crate) fn settings() -> Vec<Setting> {
     vec![
+        Setting::Sizes(SizeDistribution::WebSearch),
         Setting::Streams(16),
         Setting::Threads(3),
         Setting::MessageBytes(5000),
@@ -38,6 +40,7 @@ pub(crate) fn settings() -> Vec<Setting> {
         Setting::Outstanding(8),
         Setting::StreamBitsPerSec(1e8),
         Setting::FlowBitsPerSec(1e9),
+        Setting::LineShare(0.3),
         Setting::RequestsPerSec(1234.5),
         Setting::LimitBytes(1 << 30),
         Setting::LimitMessages(7),
