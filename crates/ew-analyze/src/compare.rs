@@ -201,7 +201,7 @@ fn stage(all: &Observed<'_>, ours: &StageView<'_>, theirs: &StageView<'_>) -> St
     StageComparison {
         name: ours.stage.name.clone(),
         pattern: ours.stage.pattern.name().into(),
-        workload: format!("{} ({})", workload.kind.name(), workload.tool.name()),
+        workload: workload.label(),
         notes: notes::of_stages(ours.stage, theirs.stage),
         metrics: compared
             .filter_map(|metric| metric::compare(*metric, &base, &other, &history))

@@ -6,7 +6,6 @@
 
 mod basis;
 mod ceiling;
-mod cells;
 pub mod compare;
 mod congestion;
 pub mod convergence;
@@ -14,6 +13,7 @@ mod cpu;
 mod datagrams;
 mod expected;
 mod fit;
+mod host_pairs;
 mod hosts;
 mod latency;
 mod observations;
@@ -44,8 +44,8 @@ use ew_model::{Analysis, Run};
 /// [`NotDetermined`](ew_model::finding::VerdictStatus::NotDetermined).
 ///
 /// The order of work: what was measured (`observations`) and how well (`quality`), the one
-/// explanation of all of it (`fit`), then the views of it (`expected`, `hosts`, `stages`, `cells`),
-/// the counters of every part (`rules`), and the verdict.
+/// explanation of all of it (`fit`), then the views of it (`expected`, `hosts`, `stages`,
+/// `host_pairs`), the counters of every part (`rules`), and the verdict.
 #[must_use]
 pub fn analyze(run: &Run) -> Analysis {
     let observations = observations::Observations::new(run);
@@ -57,9 +57,9 @@ pub fn analyze(run: &Run) -> Analysis {
     let mut hosts = hosts::hosts(&observations, &network);
     telemetry::fill(&mut hosts, &observations, &telemetry, &reference);
     let stages = stages::stages(&observations, &expected, &telemetry);
-    let (cells_stage, cells) = cells::cells(&observations, &expected);
-    let pair_maps = cells::other_maps(&observations, &expected);
-    let pair_details = pairs::details(&observations, &telemetry, &cells);
+    let (host_pairs_stage, host_pairs) = host_pairs::host_pairs(&observations, &expected);
+    let pair_maps = host_pairs::other_maps(&observations, &expected);
+    let pair_details = pairs::details(&observations, &telemetry, &host_pairs);
     let sweeps = sweep::sweeps(&observations);
     let tomography = tomography::tomography(&observations, &network);
     let isolated_flows = rules::IsolatedFlows::new(&observations);
@@ -83,8 +83,8 @@ pub fn analyze(run: &Run) -> Analysis {
         verdict,
         stages,
         hosts,
-        cells,
-        cells_stage,
+        host_pairs,
+        host_pairs_stage,
         pair_maps,
         pair_details,
         pair_paths: pairs::paths(&observations),

@@ -5,7 +5,7 @@ use crate::stream::Stream;
 use crate::tally::{self, Tally};
 use crate::window::{FlowWindow, Reading};
 use ew_model::latency::Latency;
-use ew_model::record::{CpuUse, EndRecord, Interval, Remark, StreamRecord};
+use ew_model::record::{CpuUse, EndRecord, FigureNote, Interval, StreamRecord};
 use ew_proto::message::{FlowOrder, FlowReport, Role, Standing};
 use ew_proto::round::RoundSpec;
 use ew_sys::socket::TcpReading;
@@ -198,7 +198,7 @@ fn end_record(spec: &RoundSpec, flow: &Flow<'_>) -> EndRecord {
         datagrams: tally::datagrams(flow.tallies.iter().copied()),
         one_way_delay: tally::merged(flow.tallies.iter().map(|t| &t.one_way_delays)),
         cpu: flow.cpu,
-        remarks: remarks(flow.streams),
+        notes: notes(flow.streams),
         ..EndRecord::default()
     }
 }
@@ -214,8 +214,8 @@ fn congestion(flow: &Flow<'_>) -> Option<String> {
 }
 
 /// Ascending, each once.
-fn remarks(streams: &[Arc<Stream>]) -> Vec<Remark> {
-    let all: BTreeSet<_> = streams.iter().flat_map(|s| s.remarks()).collect();
+fn notes(streams: &[Arc<Stream>]) -> Vec<FigureNote> {
+    let all: BTreeSet<_> = streams.iter().flat_map(|s| s.notes()).collect();
     all.into_iter().collect()
 }
 

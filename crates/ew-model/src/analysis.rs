@@ -6,7 +6,7 @@ use crate::facts::InterfaceFacts;
 use crate::finding::Verdict;
 use crate::inventory::{HostId, Inventory, RackId};
 use crate::pods::PodComparison;
-use crate::record::{Remark, TcpInfo};
+use crate::record::{FigureNote, TcpInfo};
 use crate::run::RunManifest;
 use crate::scenario::AutoSamples;
 use crate::setting::Setting;
@@ -34,9 +34,11 @@ pub struct Analysis {
     pub hosts: Vec<HostAnalysis>,
     /// Ordered pairs that were planned in a single-flow-per-host stage (the mesh when there is
     /// one), by (src, dst).
-    pub cells: Vec<Cell>,
-    /// The stage the cells come from.
-    pub cells_stage: Option<String>,
+    #[serde(rename = "cells")]
+    pub host_pairs: Vec<HostPair>,
+    /// The stage the host pairs come from.
+    #[serde(rename = "cells_stage")]
+    pub host_pairs_stage: Option<String>,
     /// Ordered pairs of the other stages with rates, in order of the stages.
     #[serde(default)]
     pub pair_maps: Vec<PairMap>,
@@ -281,7 +283,8 @@ pub struct UnconvergedFigure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Label {
     /// What a reader must know.
-    pub remark: Remark,
+    #[serde(rename = "remark")]
+    pub note: FigureNote,
     /// Measured flows with it, at either end.
     pub flows: u32,
     /// Measured flows of the stage.
@@ -653,7 +656,7 @@ pub struct HostPoint {
 
 /// One ordered pair.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct Cell {
+pub struct HostPair {
     /// Sender.
     pub src: HostId,
     /// Receiver.
@@ -678,7 +681,8 @@ pub struct PairMap {
     /// Index of the stage in [`Analysis::stages`].
     pub stage: u32,
     /// By (src, dst).
-    pub cells: Vec<Cell>,
+    #[serde(rename = "cells")]
+    pub host_pairs: Vec<HostPair>,
 }
 
 /// What a stage measured of one ordered pair, one by one.

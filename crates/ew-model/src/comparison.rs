@@ -1,5 +1,5 @@
-//! Two states of a network compared, each by one run or by several. Made by `ew-analyze`, worded and
-//! shown by `ew-report`, stored nowhere.
+//! Two states of a network compared, each by one run or by several. Made by `ew-analyze`, worded
+//! and shown by `ew-report`, stored nowhere.
 
 use crate::Outcome;
 use crate::analysis::{Estimate, KnownFraming, NicRateSource};

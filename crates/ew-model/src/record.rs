@@ -91,8 +91,8 @@ pub struct EndRecord {
     #[serde(default)]
     pub cpu: Option<CpuUse>,
     /// Ascending, each once.
-    #[serde(default)]
-    pub remarks: Vec<Remark>,
+    #[serde(default, rename = "remarks")]
+    pub notes: Vec<FigureNote>,
     /// What an external tool reported besides its counts.
     #[serde(default)]
     #[serde(alias = "told")]
@@ -271,7 +271,7 @@ pub struct CpuSplit {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Remark {
+pub enum FigureNote {
     /// The sender's application did not touch the bytes (sendfile).
     SenderDidNotTouchBytes,
     /// The receiver's application did not see the bytes (discarded in the kernel).

@@ -247,18 +247,3 @@ pub enum StepKind {
     /// No known boundary is there.
     Unknown,
 }
-
-impl StepKind {
-    /// In words, as tables show it.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Segment => "segment (MSS)",
-            Self::InitialWindow => "initial window",
-            Self::SocketBuffer => "socket buffer",
-            Self::DelayedAck => "delayed acknowledgement",
-            Self::RetransmissionTimeout => "retransmission timeout",
-            Self::Unknown => "not determined",
-        }
-    }
-}

@@ -247,6 +247,12 @@ impl Workload {
         }
     }
 
+    /// Its word and its tool: `tcp-stream (engine)`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("{} ({})", self.kind.name(), self.tool.name())
+    }
+
     /// Bytes per response.
     #[must_use]
     pub fn answer_bytes(&self) -> u64 {

@@ -398,10 +398,9 @@ fn check_service(test: &Test) -> Result<(), PlanError> {
             }
         }
     };
-    let what = || format!("{} ({})", workload.kind.name(), workload.tool.name());
     let refused = |why| PlanError::NotThroughService {
         test: test.name.clone(),
-        what: what(),
+        what: workload.label(),
         why,
     };
     why.map_or(Ok(()), |why| Err(refused(why)))

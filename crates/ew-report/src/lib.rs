@@ -3,9 +3,9 @@
 //!
 //! Reads [`Analysis`] for reports and `RunEvent` for the live views, and nothing else: no file, no
 //! Parquet, no clock. It decides nothing: every number was made by `ew-analyze`. Every sentence
-//! about a finding or a figure is made in `catalogue`. What was not measured is shown as "-", never as 0.
-//! Host names and the words of other programs are untrusted: control characters never reach a
-//! terminal, and nothing unescaped reaches HTML, Markdown or CSV.
+//! about a finding or a figure is made in `catalogue`. What was not measured is shown as "-", never
+//! as 0. Host names and the words of other programs are untrusted: control characters never reach
+//! a terminal, and nothing unescaped reaches HTML, Markdown or CSV.
 
 mod catalogue;
 mod compact;

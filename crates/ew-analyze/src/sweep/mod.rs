@@ -51,7 +51,7 @@ fn sweep(name: &str, stages: &[&StageView<'_>]) -> Option<SweepAnalysis> {
     steps.sort_by_key(|step| (step.from_bytes, step.to_bytes));
     Some(SweepAnalysis {
         name: name.to_owned(),
-        workload: format!("{} ({})", workload.kind.name(), workload.tool.name()),
+        workload: workload.label(),
         kind: workload.kind,
         points,
         half_performance,

@@ -45,7 +45,7 @@ use crate::data_ports::DataPorts;
 use crate::round::RoundShared;
 use crate::stream::Stream;
 use crate::tally::Tally;
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_model::workload::{Workload, WorkloadKind};
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
@@ -196,7 +196,7 @@ impl Slot<'_> {
         let ports = &self.shared.ports;
         let is_in_range = ports.bind(self.shared.address, chosen, bind)?;
         if !is_in_range {
-            self.stream.remark(Remark::PortOutsideRange);
+            self.stream.note(FigureNote::PortOutsideRange);
         }
         Ok(())
     }

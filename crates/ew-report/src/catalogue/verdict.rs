@@ -8,7 +8,7 @@ use ew_model::analysis::{Basis, Label, StageAnalysis};
 use ew_model::congestion::CongestionImpact;
 use ew_model::finding::{Cause, Finding, Severity, Subject, UplinkTest, VerdictStatus};
 use ew_model::pods::{PodComparison, PodPath};
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 use ew_model::{Analysis, HostId, Inventory};
 use std::collections::BTreeSet;
@@ -98,7 +98,7 @@ fn worst(analysis: &Analysis, findings: &[&Finding]) -> String {
         .iter()
         .copied()
         .filter(|finding| finding.severity > Severity::Info)
-        .filter(|finding| !(host_missing && finding.cause == Cause::CellsMissing))
+        .filter(|finding| !(host_missing && finding.cause == Cause::PairsMissing))
         .collect();
     let is_determined =
         |finding: &Finding| finding.cause != Cause::NotDetermined || finding.leaves_the_run_open();
@@ -122,7 +122,7 @@ fn worst(analysis: &Analysis, findings: &[&Finding]) -> String {
     }
     let only_gaps = reported
         .iter()
-        .all(|finding| matches!(finding.cause, Cause::HostMissing | Cause::CellsMissing));
+        .all(|finding| matches!(finding.cause, Cause::HostMissing | Cause::PairsMissing));
     if status == VerdictStatus::Partial && only_gaps {
         parts.push("nothing wrong found in the rest".into());
     }
@@ -264,9 +264,9 @@ fn did(stage: &StageAnalysis) -> Option<String> {
 
 /// A rate of bytes that no application saw is never reported without saying so.
 fn unseen<'a>(labels: impl IntoIterator<Item = &'a Label>) -> &'static str {
-    let remarks: BTreeSet<Remark> = labels.into_iter().map(|label| label.remark).collect();
-    let untouched = remarks.contains(&Remark::SenderDidNotTouchBytes);
-    let discarded = remarks.contains(&Remark::ReceiverDidNotSeeBytes);
+    let notes: BTreeSet<FigureNote> = labels.into_iter().map(|label| label.note).collect();
+    let untouched = notes.contains(&FigureNote::SenderDidNotTouchBytes);
+    let discarded = notes.contains(&FigureNote::ReceiverDidNotSeeBytes);
     match (untouched, discarded) {
         (false, false) => "",
         (true, false) => " (the sending applications did not touch the bytes)",

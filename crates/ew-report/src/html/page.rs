@@ -300,7 +300,7 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
         .filter(|h| h.state == HostState::Alive)
         .count();
     let measured = analysis
-        .cells
+        .host_pairs
         .iter()
         .filter(|c| c.bits_per_sec.is_some())
         .count();
@@ -319,12 +319,12 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
         value: format!("{up} of {}", analysis.hosts.len()),
         note: "up to the end".into(),
     }];
-    if !analysis.cells.is_empty() {
+    if !analysis.host_pairs.is_empty() {
         tiles.push(Tile {
             name: "Pairs measured",
-            value: format!("{measured} of {}", analysis.cells.len()),
+            value: format!("{measured} of {}", analysis.host_pairs.len()),
             note: analysis
-                .cells_stage
+                .host_pairs_stage
                 .as_deref()
                 .map_or_else(String::new, one_line),
         });

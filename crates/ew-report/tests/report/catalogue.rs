@@ -6,7 +6,6 @@ mod basis;
 mod below_link;
 mod black_hole;
 mod bond_member;
-mod cells_missing;
 mod comparison;
 mod congestion;
 mod conntrack;
@@ -23,6 +22,7 @@ mod measurement;
 mod mtu;
 mod nic_classes;
 mod not_determined;
+mod pairs_missing;
 mod path_loss;
 mod paths;
 mod pod_network;
@@ -96,7 +96,7 @@ fn all() -> Vec<(&'static str, Details)> {
         below_link::cases(),
         black_hole::cases(),
         bond_member::cases(),
-        cells_missing::cases(),
+        pairs_missing::cases(),
         congestion::cases(),
         disk::cases(),
         faster_network::cases(),

@@ -3,7 +3,7 @@
 
 use crate::workloads;
 use ew_model::analysis::{
-    Analysis, Basis, Cell, CpuShare, DiskShare, Estimate, HostAnalysis, HostPoint,
+    Analysis, Basis, CpuShare, DiskShare, Estimate, HostAnalysis, HostPair, HostPoint,
     HostStageAnalysis, HostState, KnownFraming, NicRateSource, RackAnalysis, RackPairAnalysis,
     StageAnalysis, StageCeiling, TimePoint, Undetermined, UplinkAnalysis, Warning,
 };
@@ -65,8 +65,8 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
         verdict: verdict(ratio, slow),
         stages: stages(racks * per_rack, racks, ratio),
         hosts: inventory.host_ids().map(|h| host(h, slow)).collect(),
-        cells: cells(&inventory, slow),
-        cells_stage: Some("mesh".into()),
+        host_pairs: host_pairs(&inventory, slow),
+        host_pairs_stage: Some("mesh".into()),
         pair_maps: Vec::new(),
         pair_details: Vec::new(),
         pair_paths: Vec::new(),
@@ -102,8 +102,8 @@ pub(crate) fn failed() -> Analysis {
         );
     }
     analysis.stages.clear();
-    analysis.cells.clear();
-    analysis.cells_stage = None;
+    analysis.host_pairs.clear();
+    analysis.host_pairs_stage = None;
     analysis.rack_pairs.clear();
     analysis.warnings.clear();
     analysis.verdict = Verdict {
@@ -135,20 +135,23 @@ pub(crate) fn missing() -> Analysis {
     analysis.hosts[7].state = HostState::Lost {
         message: "no answer for 5 s".into(),
     };
-    for cell in &mut analysis.cells {
-        if [cell.src, cell.dst].iter().any(|h| h.0 == 1 || h.0 == 7) {
-            let who = if cell.src.0 == 1 || cell.dst.0 == 1 {
+    for host_pair in &mut analysis.host_pairs {
+        if [host_pair.src, host_pair.dst]
+            .iter()
+            .any(|h| h.0 == 1 || h.0 == 7)
+        {
+            let who = if host_pair.src.0 == 1 || host_pair.dst.0 == 1 {
                 "r1h02 never came up"
             } else {
                 "r2h04 was lost"
             };
-            *cell = Cell {
+            *host_pair = HostPair {
                 bits_per_sec: None,
                 samples: 0,
                 retransmits: None,
                 rtt_us: None,
                 missing: Some(who.into()),
-                ..cell.clone()
+                ..host_pair.clone()
             };
         }
     }
@@ -169,11 +172,11 @@ fn rate(src: HostId, dst: HostId, slow: Option<HostId>) -> f64 {
     PAYLOAD * wobble * if Some(dst) == slow { 0.5 } else { 1.0 }
 }
 
-fn cells(inventory: &Inventory, slow: Option<HostId>) -> Vec<Cell> {
-    let mut cells = Vec::new();
+fn host_pairs(inventory: &Inventory, slow: Option<HostId>) -> Vec<HostPair> {
+    let mut host_pairs = Vec::new();
     for src in inventory.host_ids() {
         for dst in inventory.host_ids().filter(|d| *d != src) {
-            cells.push(Cell {
+            host_pairs.push(HostPair {
                 src,
                 dst,
                 bits_per_sec: Some(rate(src, dst, slow)),
@@ -185,7 +188,7 @@ fn cells(inventory: &Inventory, slow: Option<HostId>) -> Vec<Cell> {
             });
         }
     }
-    cells
+    host_pairs
 }
 
 fn rack_pairs(racks: u32, per_rack: u32, ratio: f64) -> Vec<RackPairAnalysis> {

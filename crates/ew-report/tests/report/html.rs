@@ -213,8 +213,8 @@ fn hostile_names_stay_text() {
     analysis.hosts[0].state = HostState::Failed {
         message: evil.into(),
     };
-    analysis.cells[3].missing = Some(format!("</script>{evil}"));
-    analysis.cells[3].bits_per_sec = None;
+    analysis.host_pairs[3].missing = Some(format!("</script>{evil}"));
+    analysis.host_pairs[3].bits_per_sec = None;
     let message = evil.into();
     analysis.warnings.push(Warning::Recorded { message });
     analysis.run.command.push(evil.into());

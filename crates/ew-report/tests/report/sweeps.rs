@@ -116,8 +116,8 @@ pub(crate) fn swept() -> Analysis {
         host.rack = None;
     }
     analysis.rack_pairs.clear();
-    analysis.cells.clear();
-    analysis.cells_stage = None;
+    analysis.host_pairs.clear();
+    analysis.host_pairs_stage = None;
     let sweep = sweep();
     analysis.stages = sweep
         .points

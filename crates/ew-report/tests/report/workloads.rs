@@ -8,7 +8,7 @@ use ew_model::analysis::{
 };
 use ew_model::finding::{Grounds, Verdict, VerdictStatus};
 use ew_model::inventory::HostId;
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_model::workload::WorkloadKind;
 use ew_model::{Analysis, Setting};
 use ew_report::{Format, TextStyle, render};
@@ -71,9 +71,9 @@ fn cpu(hosts: u32, busy: f64, demand: Option<f64>, is_bulk: bool) -> Option<CpuA
     })
 }
 
-fn label(remark: Remark) -> Label {
+fn label(note: FigureNote) -> Label {
     Label {
-        remark,
+        note,
         flows: 6,
         of_flows: 6,
     }
@@ -134,8 +134,8 @@ fn of_two(stages: Vec<StageAnalysis>) -> Analysis {
         },
         stages,
         hosts: [0, 1].map(|id| common::host(HostId(id), None)).to_vec(),
-        cells: Vec::new(),
-        cells_stage: None,
+        host_pairs: Vec::new(),
+        host_pairs_stage: None,
         pair_maps: Vec::new(),
         pair_details: Vec::new(),
         pair_paths: Vec::new(),
@@ -172,8 +172,8 @@ pub(crate) fn streams_of_two() -> Analysis {
     let mut discard = stage("fast", "pair", WorkloadKind::TcpStream, 57.2e9);
     discard.settings = vec![Setting::Sendfile, Setting::DiscardingReceiver];
     discard.labels = vec![
-        label(Remark::SenderDidNotTouchBytes),
-        label(Remark::ReceiverDidNotSeeBytes),
+        label(FigureNote::SenderDidNotTouchBytes),
+        label(FigureNote::ReceiverDidNotSeeBytes),
     ];
     discard.sender_cpu = cpu(1, 0.8, Some(0.114), true);
     discard.receiver_cpu = cpu(1, 0.9, Some(0.129), true);
@@ -202,7 +202,10 @@ pub(crate) fn mixed() -> Analysis {
     connects.receiver_cpu = cpu(4, 2.1, Some(67.0), false);
     let mut udp = stage("udp", "permutation", WorkloadKind::UdpStream, 7.9e9);
     udp.settings = vec![Setting::FlowBitsPerSec(1e9)];
-    udp.labels = vec![label(Remark::PacedByKernel), label(Remark::Segmented)];
+    udp.labels = vec![
+        label(FigureNote::PacedByKernel),
+        label(FigureNote::Segmented),
+    ];
     udp.of_expected = Some(0.998);
     udp.datagrams = Some(DatagramAnalysis {
         received_per_sec: common::estimate(682_000.0),
@@ -224,13 +227,13 @@ pub(crate) fn mixed() -> Analysis {
     let mut zerocopy = stage("zero-copy", "permutation", WorkloadKind::TcpStream, 6.0e9);
     zerocopy.settings = vec![Setting::ZerocopySend];
     zerocopy.labels = vec![Label {
-        remark: Remark::ZerocopySendCopied,
+        note: FigureNote::ZerocopySendCopied,
         flows: 2,
         of_flows: 6,
     }];
     analysis.stages = vec![open, connects, udp, zerocopy];
-    analysis.cells.clear();
-    analysis.cells_stage = None;
+    analysis.host_pairs.clear();
+    analysis.host_pairs_stage = None;
     analysis.rack_pairs.clear();
     analysis.run.scenario.name = "workloads".into();
     analysis
@@ -286,7 +289,7 @@ fn every_view_says_which_bytes_no_application_saw() {
     let json = report(&analysis, Format::Json);
     assert!(json.contains("receiver-did-not-see-bytes"), "{json}");
     let mut analysis = common::demo();
-    analysis.stages[3].labels = vec![label(Remark::ReceiverDidNotSeeBytes)];
+    analysis.stages[3].labels = vec![label(FigureNote::ReceiverDidNotSeeBytes)];
     let csv = report(&analysis, Format::Csv);
     assert!(
         csv.lines()

@@ -21,7 +21,7 @@ pub(super) static FLOWS: LazyLock<Vec<Column<FlowRow>>> = LazyLock::new(|| {
         one_way(),
         sender_cpu(),
         receiver_cpu(),
-        remarks(),
+        notes(),
     ];
     groups.into_iter().flatten().collect()
 });
@@ -516,15 +516,15 @@ fn receiver_cpu() -> Vec<Column<FlowRow>> {
     host_cpu!("rx", receiver)
 }
 
-fn remarks() -> Vec<Column<FlowRow>> {
+fn notes() -> Vec<Column<FlowRow>> {
     vec![
         Column::maybe_text(
             "tx_remarks",
             "what a reader must know of the sender's figures, separated by commas",
-            |r| sender(r).map(remark_words),
+            |r| sender(r).map(note_words),
         ),
         Column::maybe_text("rx_remarks", "the same of the receiver's figures", |r| {
-            receiver(r).map(remark_words)
+            receiver(r).map(note_words)
         }),
     ]
 }
@@ -534,9 +534,9 @@ fn bucket_values(times: &Times, value: fn(&(u64, u64)) -> u64) -> Vec<i64> {
 }
 
 /// The words of `events.jsonl`.
-fn remark_words(end: &EndRecord) -> String {
-    let words = end.remarks.iter().filter_map(|remark| {
-        let word = serde_json::to_value(remark).ok()?;
+fn note_words(end: &EndRecord) -> String {
+    let words = end.notes.iter().filter_map(|note| {
+        let word = serde_json::to_value(note).ok()?;
         Some(word.as_str()?.to_owned())
     });
     words.collect::<Vec<_>>().join(",")

@@ -12,7 +12,7 @@ fn by_every_timer_and_boundary() {
     let mut text = String::new();
     for step in steps() {
         let found = ew_report::worded_step(&step);
-        writeln!(text, "# {}\n{}", step.kind.words(), found.sentence).unwrap();
+        writeln!(text, "# {:?}\n{}", step.kind, found.sentence).unwrap();
         for evidence in &found.evidence {
             writeln!(text, "- {} [{}]", evidence.text, evidence.source).unwrap();
         }
