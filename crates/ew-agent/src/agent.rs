@@ -15,7 +15,7 @@ use ew_model::facts::{HostFacts, HostSample};
 use ew_model::plan::StageIndex;
 use ew_model::storage::{StorageOrder, StorageReport};
 use ew_proto::message::{PortCheck, RoundReport, StageOrder, Welcome};
-use ew_proto::{AgentEvent, AgentSession, CommandError};
+use ew_proto::{AgentEvent, AgentSession, CommandError, Timeline};
 use ew_sys::clock;
 use ew_telemetry::OwnConnections;
 use std::collections::VecDeque;
@@ -218,7 +218,12 @@ impl Agent {
         match event {
             AgentEvent::Welcomed(welcome) => self.on_welcome(welcome),
             AgentEvent::Stage(order) => self.on_stage(order),
-            AgentEvent::Go { stage, start_ns } => self.on_go(stage, start_ns),
+            AgentEvent::Go { stage, timeline } => self.on_go(stage, timeline),
+            AgentEvent::Retime(timeline) => {
+                if let Some(running) = &self.running {
+                    running.retime(timeline);
+                }
+            }
             AgentEvent::Abort => self.abort(),
             AgentEvent::CheckPorts(check) => self.check_ports(check),
             AgentEvent::Storage(order) => self.on_storage(order),
@@ -348,12 +353,12 @@ impl Agent {
         self.said(said);
     }
 
-    fn on_go(&mut self, stage: StageIndex, start_ns: u64) {
+    fn on_go(&mut self, stage: StageIndex, timeline: Timeline) {
         let (Some(order), Some(host)) = (self.accepted.take(), &self.host) else {
             return self.lose("the controller started a stage it had not sent");
         };
         log_begin(&mut self.unlogged_begin, &mut self.logged_run);
-        self.running = Some(RunningStage::start(order, start_ns, host));
+        self.running = Some(RunningStage::start(order, timeline, host));
         self.finish_stage_if_over(stage);
     }
 

@@ -89,14 +89,8 @@ mod tests {
 
     /// As findings.json spells it.
     fn word(cause: Cause) -> String {
-        let mut word = String::new();
-        for letter in format!("{cause:?}").chars() {
-            if letter.is_uppercase() && !word.is_empty() {
-                word.push('-');
-            }
-            word.push(letter.to_ascii_lowercase());
-        }
-        word
+        let word = serde_json::to_value(cause).unwrap();
+        word.as_str().unwrap().to_owned()
     }
 
     #[test]

@@ -67,6 +67,7 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
         sender_cpu,
         receiver_cpu,
         start_skew_ns: start_skew(stage),
+        start_skew_error_ns: start_skew_error_ns(stage),
         span_ns: None,
         timeline: if stage.is_bulk() {
             timeline(stage)
@@ -191,6 +192,13 @@ fn start_skew(stage: &StageView<'_>) -> Option<(u64, u64, u64)> {
         .collect();
     let at = |share: f64| quantile(&skews, share).map(|ns| ns as u64);
     Some((at(0.5)?, at(0.99)?, at(1.0)?))
+}
+
+/// The clocks' part in it, at most; `None` as soon as one of the senders' is not known.
+fn start_skew_error_ns(stage: &StageView<'_>) -> Option<u64> {
+    let senders = stage.measured().filter(|row| row.sender.is_some());
+    let errors = senders.map(|row| stage.clock_error_ns(row.src, row.sender.as_ref()));
+    errors.collect::<Option<Vec<u64>>>()?.into_iter().max()
 }
 
 /// Choices of a server port that another client of the same round had selected before; the stock

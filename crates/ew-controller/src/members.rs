@@ -440,9 +440,18 @@ impl Members {
                     member.may_return = false;
                 }
             }
-            FleetEvent::Agent(id, ControllerEvent::Synced(estimate)) => {
+            FleetEvent::Agent(
+                id,
+                ControllerEvent::Synced(estimate) | ControllerEvent::ClockMoved(estimate),
+            ) => {
                 if let Some(member) = self.members.get_mut(id) {
                     member.clock = Some(*estimate);
+                }
+            }
+            FleetEvent::Agent(id, ControllerEvent::Alive { clock_error_ns, .. }) => {
+                let clock = self.members.get_mut(id).and_then(|m| m.clock.as_mut());
+                if let (Some(clock), Some(error_ns)) = (clock, *clock_error_ns) {
+                    clock.error_ns = error_ns;
                 }
             }
             FleetEvent::Agent(id, ControllerEvent::Lost { reason: message })

@@ -3,7 +3,7 @@
 use crate::round::RoundShared;
 use crate::stream::Stream;
 use crate::tally::{self, Tally};
-use crate::window::{FlowWindow, Reading};
+use crate::window::{self, FlowWindow, Reading};
 use ew_model::latency::Latency;
 use ew_model::record::{CpuUse, EndRecord, FigureNote, Interval, SizeTimes, StreamRecord};
 use ew_model::workload::WorkloadKind;
@@ -75,17 +75,21 @@ pub(crate) fn measured(spec: &RoundSpec, shared: &RoundShared, flow: &Flow<'_>) 
         flow: order.flow,
         sender,
         receiver,
-        // A flow that has done its work is silent for good reason, and one that may have none.
-        standing: flow
-            .standing
-            .filter(|_| !flow.window.is_done && shared.prepared.counts(order.role)),
+        // A flow that has done its work, or was stopped, is silent for good reason, and one that may
+        // have none.
+        standing: flow.standing.filter(|_| {
+            !flow.window.is_done && !flow.window.is_cut && shared.prepared.counts(order.role)
+        }),
         error: None,
     }
 }
 
 /// The first error of a flow's streams before the window's end. Later ones are the peer's stop,
-/// seen because this host was slow to read its counters.
+/// seen because this host was slow to read its counters; and so are those that cut the window.
 pub(crate) fn first_error(spec: &RoundSpec, streams: &[Arc<Stream>]) -> Option<String> {
+    if window::peers_stop_ns(spec, streams).is_some() {
+        return None;
+    }
     let failures = streams.iter().map(|s| s.failure()).enumerate();
     let early = failures.filter_map(|(index, failure)| Some((index, failure?)));
     let (index, failure) = early

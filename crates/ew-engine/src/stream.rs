@@ -51,6 +51,8 @@ pub(crate) struct Failure {
     pub(crate) at_ns: u64,
     /// In words.
     pub(crate) error: String,
+    /// The peer ended the connection, as it does when its round is over.
+    pub(crate) is_peers_stop: bool,
 }
 
 /// A connection's ports; 0 before it is connected.
@@ -111,8 +113,21 @@ impl Stream {
 
     /// The first failure counts.
     pub(crate) fn fail(&self, error: String) {
+        self.end(error, false);
+    }
+
+    /// As [`Stream::fail`], where the peer ended the connection.
+    pub(crate) fn stopped_by_peer(&self, error: String) {
+        self.end(error, true);
+    }
+
+    fn end(&self, error: String, is_peers_stop: bool) {
         let at_ns = monotonic_ns();
-        self.lock().failure.get_or_insert(Failure { at_ns, error });
+        self.lock().failure.get_or_insert(Failure {
+            at_ns,
+            error,
+            is_peers_stop,
+        });
     }
 
     pub(crate) fn note(&self, note: FigureNote) {

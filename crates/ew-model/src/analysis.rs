@@ -233,6 +233,10 @@ pub struct StageAnalysis {
     /// Achieved minus planned start over flows: median and 99th percentile of the absolute value,
     /// and the largest.
     pub start_skew_ns: Option<(u64, u64, u64)>,
+    /// Each start was on its own host's clock, which was off by this at most. `None` where a clock
+    /// was never compared.
+    #[serde(default)]
+    pub start_skew_error_ns: Option<u64>,
     /// Begin of the first window and end of the last one, since the first reading of any host's
     /// counters, on the controller's clock. `None` in runs of before this was recorded.
     #[serde(default)]

@@ -61,6 +61,10 @@ pub struct EndRecord {
     /// Achieved minus planned time of the first send (sender) or of the window's first read
     /// (receiver), ns.
     pub start_skew_ns: i64,
+    /// This end's clock was known within this when the round was over. `None` in runs of before it
+    /// was recorded.
+    #[serde(default)]
+    pub clock_error_ns: Option<u64>,
     /// One figure per stream, in stream order.
     pub streams: Vec<StreamRecord>,
     /// The kernel's congestion control of the first stream, for example `cubic`. `None` when the
@@ -88,7 +92,7 @@ pub struct EndRecord {
     /// From the sender's call to the receiver's, at the receiving end (udp-stream), of the
     /// datagrams that came inside the window: each end's time since the round's start, which the
     /// controller gave each in its own clock. What is wrong with the clocks is in it
-    /// ([`crate::run::Run::clock_error_ns`], of both hosts).
+    /// ([`EndRecord::clock_error_ns`], of both ends).
     #[serde(default)]
     pub one_way_delay: Option<Histogram>,
     /// What it cost this host. `None` where the host's counters could not be read.

@@ -4,6 +4,7 @@
 //! (CLOCK_MONOTONIC), converted by the controller with its offset estimate; durations are plain
 //! nanoseconds.
 
+use crate::clock_line::Timeline;
 use ew_model::claim::Claim;
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
@@ -40,12 +41,12 @@ pub enum ToAgent {
     },
     /// A stage's rounds, sent ahead.
     Stage(StageOrder),
-    /// Start the accepted stage: round offsets count from this agent-local time.
+    /// Start the accepted stage: round offsets count along this timeline.
     Go {
         /// Which stage.
         stage: StageIndex,
-        /// Agent-local.
-        start_ns: u64,
+        /// Of the stage.
+        timeline: Timeline,
     },
     /// Drop the running stage; end the storage step and report it.
     Abort,
@@ -57,6 +58,14 @@ pub enum ToAgent {
     Goodbye,
     /// Do a step of a storage job; answered by `StorageReport`, after an abort early.
     Storage(StorageOrder),
+    /// The running stage's timeline, as the agent's clock is known by now: for rounds that have not
+    /// begun.
+    Retime {
+        /// Which stage.
+        stage: StageIndex,
+        /// In place of the one before.
+        timeline: Timeline,
+    },
 }
 
 /// Whose data ports to probe, and how.
@@ -311,6 +320,8 @@ pub enum ToController {
     },
     /// Answer to a heartbeat, with the engine's totals since the agent's start.
     Alive {
+        /// Agent's monotonic clock.
+        agent_ns: u64,
         /// Payload bytes sent.
         tx_bytes: u64,
         /// Payload bytes received.

@@ -112,6 +112,7 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
             host,
             offset_ns,
             error_ns,
+            rate_ppb: _,
         } => {
             run.clock_offset_ns.insert(host, offset_ns);
             run.clock_error_ns.insert(host, error_ns);

@@ -513,6 +513,7 @@ fn events() -> Vec<RecordedEvent> {
             host: HostId(0),
             offset_ns: -40,
             error_ns: 900,
+            rate_ppb: Some(12),
         },
         RunEvent::Warning {
             message: "rack r2 has one host".into(),

@@ -5,6 +5,7 @@
     reason = "a test stops where something is not as it should be, and prints why it was skipped"
 )]
 
+mod clocks;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;

@@ -258,7 +258,7 @@ impl Channel {
         match self.connection.peek(&mut [0]) {
             Ok(0) => Err(Broken {
                 action: "hear from",
-                error: io::Error::other("the peer closed the connection"),
+                error: super::tcp::peer_closed(),
             }),
             _ => Ok(()),
         }

@@ -1,6 +1,7 @@
 //! Small messages for tests, and the inputs the committed corpus is made of.
 
 use super::{AGENT_SCENES, BUILD, CONTROLLER_SCENES};
+use crate::clock_line::Timeline;
 use crate::frame::{MAX_FRAME_BYTES, encode};
 use crate::limits::Message;
 use crate::message::{
@@ -198,6 +199,10 @@ fn round_order(round: u32, flows: u32) -> RoundOrder {
 pub(crate) fn to_agent() -> Vec<(&'static str, Vec<u8>)> {
     let order = stage_order(0, 2, 2);
     let stage = order.stage;
+    let timeline = Timeline {
+        start_ns: 5,
+        rate_ppb: -100_000,
+    };
     let check = ToAgent::CheckPorts(PortCheck {
         peers: vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5201)],
         with_udp: true,
@@ -206,17 +211,19 @@ pub(crate) fn to_agent() -> Vec<(&'static str, Vec<u8>)> {
         ("welcome", frame(&ToAgent::Welcome(welcome()))),
         ("clock-probe", frame(&ToAgent::ClockProbe { sequence: 0 })),
         ("stage", frame(&ToAgent::Stage(order))),
-        ("go", frame(&ToAgent::Go { stage, start_ns: 5 })),
+        ("go", frame(&ToAgent::Go { stage, timeline })),
         ("abort", frame(&ToAgent::Abort)),
         ("heartbeat", frame(&ToAgent::Heartbeat)),
         ("check-ports", frame(&check)),
         ("goodbye", frame(&ToAgent::Goodbye)),
         ("storage", frame(&ToAgent::Storage(storage_order(0, 2)))),
+        ("retime", frame(&ToAgent::Retime { stage, timeline })),
     ]
 }
 
 fn alive() -> ToController {
     ToController::Alive {
+        agent_ns: 0,
         tx_bytes: 1,
         rx_bytes: 2,
         others: Some(OthersTcp {

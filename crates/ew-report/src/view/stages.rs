@@ -102,6 +102,16 @@ fn ceiling_note(analysis: &Analysis) -> Option<String> {
     ))
 }
 
+/// With what the clocks may have added or hidden.
+pub(super) fn start_skew_p99(stage: &StageAnalysis) -> Option<String> {
+    let (_, p99_ns, _) = stage.start_skew_ns?;
+    let p99 = format_duration_ns(p99_ns);
+    Some(match stage.start_skew_error_ns {
+        Some(error_ns) => format!("{p99} ±{}", format_duration_ns(error_ns)),
+        None => p99,
+    })
+}
+
 fn value(stage: &StageAnalysis, column: &str) -> String {
     match column {
         "stage" => stage_name(stage),
@@ -114,7 +124,7 @@ fn value(stage: &StageAnalysis, column: &str) -> String {
         "flows" => stage.flows.to_string(),
         "missing" => stage.missing.to_string(),
         "retrans" => count(stage.retransmits),
-        "skew p99" => duration(stage.start_skew_ns.map(|s| s.1)),
+        "skew p99" => start_skew_p99(stage).unwrap_or_else(|| MISSING.into()),
         _ => MISSING.into(),
     }
 }

@@ -423,6 +423,7 @@ pub(crate) fn stage(
         retransmits: Some(u64::from(rounds) * 11),
         rtt_ns: None,
         start_skew_ns: Some((90_000, 310_000, 480_000)),
+        start_skew_error_ns: Some(21_000),
         span_ns: None,
         timeline: (0..rounds)
             .flat_map(|round| {

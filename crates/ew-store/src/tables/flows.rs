@@ -242,6 +242,16 @@ fn rates() -> Vec<Column<FlowRow>> {
             |r| receiver(r).map(|e| e.start_skew_ns),
         ),
         Column::maybe_int(
+            "tx_clock_error_ns",
+            "the sender's clock was known within this",
+            |r| sender(r).and_then(|e| e.clock_error_ns).map(int),
+        ),
+        Column::maybe_int(
+            "rx_clock_error_ns",
+            "the receiver's clock was known within this",
+            |r| receiver(r).and_then(|e| e.clock_error_ns).map(int),
+        ),
+        Column::maybe_int(
             "streams",
             "parallel connections that reported at the sender, else at the receiver",
             |r| {
