@@ -9,7 +9,6 @@
 mod common;
 mod compare;
 mod dfsio;
-mod docs;
 mod external_tools;
 mod first_minutes;
 mod hostile;
@@ -31,7 +30,6 @@ mod stored;
 mod sweep;
 mod tools;
 mod top;
-mod tutorial;
 mod two_hosts;
 mod watch;
 mod web;
