@@ -1,6 +1,7 @@
 """The commands that the documentation shows, for the suites that run them, and what is like their shown output."""
 
 import dataclasses
+import functools
 import pathlib
 import re
 
@@ -27,6 +28,8 @@ NOT_RUN = {
 NAMES = re.compile(r"eastwest (run (dfsio|congestion|--web|--push|--metrics)|lab exec|kubernetes guard)")
 # Another one's words in a span of code: a form of a command, not a command.
 PLACEHOLDER = re.compile(r"\.\.\.|\b[A-Z]{2,}[A-Z:]*(?![\w/=])|\|csv")
+# Commands that measure.
+MEASURES = r"eastwest (run|pair|mesh|latency|congestion) "
 UNITS = {"ns", "us", "µs", "ms", "s"}
 RATES = {"kb/s", "Mb/s", "Gb/s"}
 
@@ -39,6 +42,8 @@ class Command:
     output: list
     # Of a block, and not a span of code in a sentence or table.
     is_in_block: bool
+    # The same as another one, that shows no output either.
+    is_again: bool = False
 
     def __str__(self):
         return f"{self.page}:{self.line}: {self.text}"
@@ -59,9 +64,16 @@ def pages():
     return ["README.md"] + [str(path.relative_to(ROOT)) for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.md"))]
 
 
+@functools.cache
 def commands(suite=None):
     """All commands of all pages, or those that this suite runs."""
     found = [command for page in pages() for command in commands_of(page)]
+    in_blocks, known = {command.plain() for command in found if command.is_in_block}, set()
+    for command in found:
+        text = command.plain()
+        is_once = not command.is_in_block or re.match(MEASURES, text) and not command.output
+        command.is_again = bool(is_once) and (text in known or not command.is_in_block and text in in_blocks)
+        known.add(text)
     return [command for command in found if suite is None or command.suite() == suite]
 
 
