@@ -8,7 +8,8 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ["docs", "docs/guide", "docs/concepts", "docs/reference", "docs/comparisons"]
 
-# Where a command runs that needs another system than a lab: `tests/SUITE/run` takes it from its page.
+# Where a command runs that needs another system than a lab: `tests/SUITE/run` takes it from its
+# page.
 SUITES = {
     "kubernetes": r"--via kubernetes|eastwest kubernetes|kubectl ",
     "slurm": r"--via slurm|scontrol |salloc ",
