@@ -58,7 +58,7 @@ test:
 	test -z "$$failed"
 
 test-engines:
-	scripts/setup.sh --optional
+	scripts/setup.sh --optional --tools
 	$(BUILD_FOR_TESTS)
 	EASTWEST="$(abspath $(TARGET_DIR)/$(HOST)/debug/eastwest)" tests/all
 
