@@ -110,9 +110,9 @@ def blocks(page, language):
 
 
 def write_program(file, binary):
-    """`eastwest` for a page's commands: appends the words of $MORE_WORDS to those that measure."""
+    """`eastwest` for a page's commands: appends the words of $MORE_WORDS to those that start agents."""
     file.parent.mkdir(exist_ok=True)
-    file.write_text(f'#!/bin/sh\ncase $1 in run|pair|mesh|latency|congestion) set -- "$@" $MORE_WORDS;; esac\nexec {binary} "$@"\n')
+    file.write_text(f'#!/bin/sh\ncase $1 in run|pair|mesh|latency|congestion|doctor|tools) set -- "$@" $MORE_WORDS;; esac\nexec {binary} "$@"\n')
     file.chmod(0o755)
 
 
