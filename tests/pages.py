@@ -13,7 +13,7 @@ FOLDERS = ["docs", "docs/guide", "docs/concepts", "docs/reference", "docs/compar
 SUITES = {
     "kubernetes": r"--via kubernetes|eastwest kubernetes|kubectl ",
     "slurm": r"--via slurm|scontrol |salloc ",
-    "hadoop": r"hdfs://|dfs\.hosts",
+    "hadoop": r"hdfs://|dfs\.hosts|size .*--run ",
     "packages": r"^sudo (apt|dnf) install|^tar xzf ",
 }
 # What no suite runs.
@@ -31,8 +31,9 @@ NAMES = re.compile(r"eastwest (run (dfsio|congestion|--web|--push|--metrics)|lab
 PLACEHOLDER = re.compile(r"\.\.\.|\b[A-Z]{2,}[A-Z:]*(?![\w/=])|\|csv")
 # Commands that measure.
 MEASURES = r"eastwest (run|pair|mesh|latency|congestion) "
-UNITS = {"ns", "us", "µs", "ms", "s"}
+TIMES = {"ns", "us", "µs", "ms", "s"}
 RATES = {"kb/s", "Mb/s", "Gb/s"}
+SIZES = {"KiB", "MiB", "GiB"}
 
 
 @dataclasses.dataclass
@@ -117,7 +118,7 @@ def write_program(file, binary):
 
 
 def masked(text):
-    """The words, with `#` for every number, `time` or `rate` for its unit, `RUN` for the name of a run and `URL` for an address with a token: lines
+    """The words, with `#` for every number, `time`, `rate` or `size` for its unit, `RUN` for the name of a run and `URL` for an address with a token: lines
     break elsewhere when figures are longer."""
     return [masked_word(word) for word in text.split()]
 
@@ -128,8 +129,9 @@ def masked_word(word):
         return "RUN"
     if re.match(r"http://[\d.]+:\d+/[0-9a-f.]+/", word):
         return "URL"
-    if unit in UNITS | RATES:
-        return "time" if unit in UNITS else "rate"
+    for name, units in {"time": TIMES, "rate": RATES, "size": SIZES}.items():
+        if unit in units:
+            return name
     return re.sub("─+", "─", re.sub(r"\d[\d.,:–-]*", "#", word))
 
 

@@ -75,7 +75,11 @@ class S3(Yes):
         self.answer(ETag=tag(body))
 
     def do_POST(self):
-        (path, query), _ = self.asked(), self.body()
+        (path, query), body = self.asked(), self.body()
+        if "delete" in query:
+            for name in re.findall(r"<Key>(.*?)</Key>", body.decode()):
+                self.objects.pop(f"{path.rstrip('/')}/{name}", None)
+            return self.answer(body=b"<DeleteResult></DeleteResult>")
         if "uploads" in query:
             begun = f"<InitiateMultipartUploadResult><UploadId>{tag(path.encode())}</UploadId></InitiateMultipartUploadResult>"
             return self.answer(body=begun.replace('"', "").encode())
