@@ -95,9 +95,9 @@ fn amounts(workload: &Workload) -> Vec<Setting> {
     let streams = workload.streams;
     let outstanding = workload.outstanding;
     let response = workload.response_bytes.filter(|_| !is_bulk);
-    let has_sizes = workload.kind == WorkloadKind::FlowSizes;
+    let sizes = workload.distribution;
     let settings = [
-        has_sizes.then_some(Setting::Sizes(workload.distribution)),
+        (sizes != typical.distribution).then_some(Setting::Sizes(sizes)),
         (streams != typical.streams).then_some(Setting::Streams(streams)),
         workload.threads.map(Setting::Threads),
         (bytes != typical.message_bytes).then_some(message),

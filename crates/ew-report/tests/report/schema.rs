@@ -161,7 +161,7 @@ fn figures_have_their_sentences() {
         noted["rack_pairs"][0]["reason"],
         "tested up to 75% of line rate"
     );
-    assert_eq!(noted["stages"][1]["settings"][0], "16 streams");
+    assert_eq!(noted["stages"][1]["settings"][1], "16 streams");
     let different = &noted["tools"][0]["figures"][3]["standing"];
     assert_eq!(
         items(&different["reasons"]).len(),

@@ -23,7 +23,7 @@ fn by_every_standing_and_difference() {
                 writeln!(text, "# {tool} differs\n- {}", reasons.join("\n- ")).unwrap();
             }
             WordedStanding::Open { reason, .. } => {
-                writeln!(text, "# {tool} is open\n{reason}").unwrap()
+                writeln!(text, "# {tool} is open\n{reason}").unwrap();
             }
             other => writeln!(text, "# {tool}\n{other:?}").unwrap(),
         }
