@@ -75,8 +75,8 @@ pub(crate) fn measured(spec: &RoundSpec, shared: &RoundShared, flow: &Flow<'_>) 
         flow: order.flow,
         sender,
         receiver,
-        // A flow that has done its work, or was stopped, is silent for good reason, and one that may
-        // have none.
+        // A flow that has done its work, or was stopped, is silent for good reason, as is one that
+        // may have no work.
         standing: flow.standing.filter(|_| {
             !flow.window.is_done && !flow.window.is_cut && shared.prepared.counts(order.role)
         }),

@@ -91,7 +91,7 @@ pub(crate) fn merged<'a>(times: impl Iterator<Item = &'a Times>) -> Option<Model
 }
 
 /// Merges the times of each class of size, the classes' sizes given; those of which none was
-/// completed are left out.
+/// completed are skipped.
 pub(crate) fn sizes(classes: &[SizeClass], tallies: &[&Tally]) -> Vec<SizeTimes> {
     let of_class = |(index, class): (usize, &SizeClass)| {
         let times = tallies.iter().filter_map(|tally| tally.sizes.get(index));

@@ -175,7 +175,7 @@ const W3: Points = &[
 ];
 
 impl SizeDistribution {
-    /// The words of scenario files, and what each stands for; the first of a distribution is its
+    /// The words of scenario files, and what each means; the first of a distribution is its
     /// name.
     pub const WORDS: [(&'static str, Self); 7] = [
         ("web-search", Self::WebSearch),

@@ -2,9 +2,9 @@
 //!
 //! At a load messages arrive at random (Poisson), whether or not earlier ones are completed, and
 //! each takes the next free connection of its flow; its time counts from its arrival, so that
-//! waiting for a connection counts. Without one they go one at a time, size after size.
+//! waiting for a connection counts. Without a load they go one at a time, size after size.
 //!
-//! A message begins with a byte that tells its class of size, and the answer is one byte.
+//! A message begins with a byte that shows its class of size, and the answer is one byte.
 
 use super::requests::record;
 use super::tcp::{receive, send};
