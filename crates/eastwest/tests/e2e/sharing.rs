@@ -202,8 +202,6 @@ fn retransmissions_of_others_end_the_run() {
     let lab = TestLab::up(TWO_HOSTS);
     // Eight streams that leave most of the link free, and go on at 10% loss.
     let _others = OtherTraffic::start(&lab, ["-P", "8", "-b", "500K"]);
-    // Their first burst fills the queue, and makes the hosts look far away.
-    std::thread::sleep(Duration::from_secs(1));
     let mut run = lab.run_command("pair");
     // By --force: the other connection uses the link already.
     run.args(ONE_LONG_FLOW)
