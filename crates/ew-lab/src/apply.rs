@@ -6,6 +6,7 @@ use ew_model::inventory::RackId;
 use ew_model::topology::{BackgroundSpec, DirectionSpec, HostSpec, NicSpec, PathSpec, Topology};
 
 use crate::fault::{Background, Fault, FaultKind, Way};
+use crate::problem::{Problem, unreadable};
 use crate::spec::{LabSpec, check_rate};
 
 /// Connections of background traffic, unless a lab file specifies another number: as many as spread
@@ -28,7 +29,7 @@ pub(crate) enum Target {
 }
 
 impl LabSpec {
-    pub(crate) fn apply(&mut self, fault: &Fault) -> Result<(), String> {
+    pub(crate) fn apply(&mut self, fault: &Fault) -> Result<(), Problem> {
         let target = self.target(&fault.target)?;
         match (&target, &fault.kind) {
             (Target::Host(name), kind) => apply_to_host(self.host_mut(name)?, kind),
@@ -56,7 +57,7 @@ impl LabSpec {
     }
 
     /// A part as it was `declared`.
-    pub(crate) fn restore(&mut self, name: &str, declared: &Self) -> Result<(), String> {
+    pub(crate) fn restore(&mut self, name: &str, declared: &Self) -> Result<(), Problem> {
         let target = self.target(name)?;
         if let Target::Host(host) = &target {
             let mut declared = declared.clone();
@@ -79,7 +80,7 @@ impl LabSpec {
     }
 
     /// What a name means: `r1h3`, `r1`, `r1/2`, `pod1`, `pod1/2`, `spine/2`, `core/2`.
-    pub(crate) fn target(&self, name: &str) -> Result<Target, String> {
+    pub(crate) fn target(&self, name: &str) -> Result<Target, Problem> {
         let topology = &self.topology;
         let Some((owner, number)) = name.split_once('/') else {
             let (rack, pod) = (find_rack(topology, name), find_pod(topology, name));
@@ -92,7 +93,7 @@ impl LabSpec {
         };
         let number: usize = number
             .parse()
-            .map_err(|_| format!("`{number}` is no path; write it like {owner}/2"))?;
+            .map_err(|_| unreadable(number, "path", "r1/2"))?;
         let wanted = match (owner, find_rack(topology, owner), find_pod(topology, owner)) {
             (_, Some(rack), _) => Target::RackPath(rack, number.wrapping_sub(1)),
             (_, _, Some(pod)) => Target::PodPath(pod, number.wrapping_sub(1)),
@@ -101,12 +102,16 @@ impl LabSpec {
             _ => return Err(self.unknown(owner)),
         };
         if self.clone().paths_mut(&wanted).is_empty() {
-            return Err(format!("there is no path {number} of `{owner}`"));
+            return Err(Problem::Unknown {
+                what: "path",
+                name: name.into(),
+                known: String::new(),
+            });
         }
         Ok(wanted)
     }
 
-    fn unknown(&self, name: &str) -> String {
+    fn unknown(&self, name: &str) -> Problem {
         let names = |names: Vec<&str>| names.join(", ");
         let racks = names(
             self.topology
@@ -120,14 +125,18 @@ impl LabSpec {
             "" => String::new(),
             pods => format!(", the pods {pods}"),
         };
-        format!(
-            "there is no host or rack `{name}`; the hosts are {}, the racks {racks}{pods}; a path is written like {}/1",
-            self.folded_hosts(),
-            self.topology.racks[0].name
-        )
+        Problem::Unknown {
+            what: "host or rack",
+            name: name.into(),
+            known: format!(
+                "; the hosts are {}, the racks {racks}{pods}; a path is written like {}/1",
+                self.folded_hosts(),
+                self.topology.racks[0].name
+            ),
+        }
     }
 
-    pub(crate) fn host_mut(&mut self, name: &str) -> Result<&mut HostSpec, String> {
+    pub(crate) fn host_mut(&mut self, name: &str) -> Result<&mut HostSpec, Problem> {
         let unknown = self.unknown(name);
         let mut hosts = self.topology.racks.iter_mut().flat_map(|r| &mut r.hosts);
         hosts.find(|host| host.name == name).ok_or(unknown)
@@ -160,14 +169,18 @@ impl LabSpec {
         }
     }
 
-    fn set_background(&mut self, from: usize, traffic: Option<&Background>) -> Result<(), String> {
+    fn set_background(&mut self, from: usize, traffic: Option<&Background>) -> Result<(), Problem> {
         let new = match traffic {
             None => None,
             Some(traffic) => {
                 check_rate("background", traffic.bits_per_sec)?;
                 let to = find_rack(&self.topology, &traffic.to)
                     .filter(|to| *to != from)
-                    .ok_or_else(|| format!("`{}` is no other rack", traffic.to))?;
+                    .ok_or_else(|| Problem::Unknown {
+                        what: "other rack",
+                        name: traffic.to.clone(),
+                        known: String::new(),
+                    })?;
                 Some(BackgroundSpec {
                     from: RackId(from as u32),
                     to: RackId(to as u32),
@@ -192,7 +205,7 @@ pub(crate) fn find_pod(topology: &Topology, name: &str) -> Option<usize> {
     topology.pods.iter().position(|pod| pod.name == name)
 }
 
-fn apply_to_path(path: &mut PathSpec, kind: &FaultKind) -> Result<(), String> {
+fn apply_to_path(path: &mut PathSpec, kind: &FaultKind) -> Result<(), Problem> {
     match *kind {
         FaultKind::Uplink(way, rate) => {
             check_rate("a path", rate)?;
@@ -214,8 +227,8 @@ fn apply_to_path(path: &mut PathSpec, kind: &FaultKind) -> Result<(), String> {
         }
         FaultKind::LinkDown => path.link_up = false,
         FaultKind::LinkUp => path.link_up = true,
-        FaultKind::Background(_) => return Err("`background` belongs to a rack".into()),
-        _ => return Err("this belongs to a host".into()),
+        FaultKind::Background(_) => return Err(Problem::BelongsTo("a rack")),
+        _ => return Err(Problem::BelongsTo("a host")),
     }
     Ok(())
 }
@@ -236,7 +249,7 @@ fn set_both(path: &mut PathSpec, way: Way, change: impl Fn(&mut DirectionSpec, b
     change(&mut path.down, matches!(way, Way::Down | Way::Both));
 }
 
-fn apply_to_host(host: &mut HostSpec, kind: &FaultKind) -> Result<(), String> {
+fn apply_to_host(host: &mut HostSpec, kind: &FaultKind) -> Result<(), Problem> {
     let nic = &mut host.nic;
     match *kind {
         FaultKind::Nic(_) | FaultKind::Tx(_) | FaultKind::Rx(_) => return apply_rate(nic, kind),
@@ -265,10 +278,10 @@ fn apply_to_host(host: &mut HostSpec, kind: &FaultKind) -> Result<(), String> {
             )?);
         }
         FaultKind::ReceiveBuffer(bytes) => {
-            host.receive_buffer_bytes = Some(check_buffer("receive", bytes)?);
+            host.receive_buffer_bytes = Some(check_buffer(bytes)?);
         }
         FaultKind::SendBuffer(bytes) => {
-            host.send_buffer_bytes = Some(check_buffer("send", bytes)?);
+            host.send_buffer_bytes = Some(check_buffer(bytes)?);
         }
         FaultKind::Neighbour(rate) => {
             rate.map_or(Ok(()), |rate| check_rate("neighbour", rate))?;
@@ -281,12 +294,12 @@ fn apply_to_host(host: &mut HostSpec, kind: &FaultKind) -> Result<(), String> {
             host.cpu_hog_share = share.map(taken).transpose()?;
         }
         FaultKind::DiskWriter(writes) => host.disk_writer = writes,
-        _ => return Err("this belongs to a rack, a pod or a path".into()),
+        _ => return Err(Problem::BelongsTo("a rack, a pod or a path")),
     }
     Ok(())
 }
 
-fn apply_rate(nic: &mut NicSpec, kind: &FaultKind) -> Result<(), String> {
+fn apply_rate(nic: &mut NicSpec, kind: &FaultKind) -> Result<(), Problem> {
     match *kind {
         FaultKind::Tx(rate) => {
             check_rate("tx", rate)?;
@@ -305,20 +318,23 @@ fn apply_rate(nic: &mut NicSpec, kind: &FaultKind) -> Result<(), String> {
     Ok(())
 }
 
-fn check<T: PartialOrd>(value: T, range: RangeInclusive<T>, rule: &str) -> Result<T, String> {
+fn check<T: PartialOrd>(
+    value: T,
+    range: RangeInclusive<T>,
+    rule: &'static str,
+) -> Result<T, Problem> {
     if range.contains(&value) {
         return Ok(value);
     }
-    Err(rule.into())
+    Err(Problem::Range(rule))
 }
 
-fn check_loss(share: f64) -> Result<f64, String> {
+fn check_loss(share: f64) -> Result<f64, Problem> {
     check(share, 0.0..=1.0, "a loss is 0% to 100% of packets")
 }
 
-fn check_buffer(which: &str, bytes: u64) -> Result<u64, String> {
-    let rule = format!("a {which}-buffer is 4K to 1G");
-    check(bytes, 4096..=(1 << 30), &rule)
+fn check_buffer(bytes: u64) -> Result<u64, Problem> {
+    check(bytes, 4096..=(1 << 30), "a buffer is 4K to 1G")
 }
 
 #[cfg(test)]
@@ -380,8 +396,8 @@ mod tests {
             spec().with_fault(&fault).unwrap_err().to_string()
         };
         assert!(refused("r3", "uplink=1M").contains("r1, r2"));
-        assert!(refused("r1/5", "uplink=1M").contains("no path 5"));
-        assert!(refused("r1/0", "uplink=1M").contains("no path 0"));
+        assert!(refused("r1/5", "uplink=1M").contains("no path `r1/5`"));
+        assert!(refused("r1/0", "uplink=1M").contains("no path `r1/0`"));
         assert!(refused("r1h1", "black-hole=up").contains("rack"));
         assert!(refused("r1/1", "mtu=1400").contains("host"));
         assert!(refused("r1", "background=r1:10M").contains("other rack"));

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::problem::Problem;
+
 /// Why a lab could not be described, built, entered or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
@@ -12,7 +14,7 @@ pub enum LabError {
         /// `file:line:column`, or the file alone.
         location: String,
         /// What is wrong and how to write it.
-        problem: String,
+        problem: Problem,
     },
     /// A fault that does not fit the lab.
     #[error("fault on `{target}`: {problem}")]
@@ -20,7 +22,7 @@ pub enum LabError {
         /// The host or rack.
         target: String,
         /// What is wrong and how to write it.
-        problem: String,
+        problem: Problem,
     },
     /// No such lab.
     #[error("no lab named `{name}` is up{others}; start one with `eastwest lab up -f FILE`")]

@@ -4,6 +4,7 @@ use ew_model::topology::{BucketSpec, CongestionControl};
 use ew_model::units;
 
 use crate::error::LabError;
+use crate::problem::{Problem, unreadable};
 
 /// One thing wrong with one part of the network.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,31 +113,37 @@ impl Fault {
     }
 }
 
-const WORDS: &str = "of a host: nic=RATE, tx=RATE, rx=RATE, loss=PERCENT, cpu-quota=PERCENT, receive-buffer=SIZE, send-buffer=SIZE, \
+pub(crate) const WORDS: &str = "of a host: nic=RATE, tx=RATE, rx=RATE, loss=PERCENT, cpu-quota=PERCENT, receive-buffer=SIZE, send-buffer=SIZE, \
                      mtu=BYTES, congestion-control=cubic|bbr, flow-cap=RATE, bucket=RATE/SIZE, neighbour=RATE, cpu-hog=PERCENT, \
                      disk-writer=on, link-down, link-up; of a rack, pod or path: uplink=RATE, up=RATE, down=RATE, loss=PERCENT, \
                      up-loss=PERCENT, down-loss=PERCENT, black-hole=up|down|both, withdrawn=up|down|both, weight=NUMBER, link-down, \
                      link-up; of a rack: background=RACK:RATE";
 
 impl FaultKind {
-    pub(crate) fn read(word: &str, value: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn read(word: &str, value: Option<&str>) -> Result<Self, Problem> {
         match (word, value) {
             ("link-down", None) => return Ok(Self::LinkDown),
             ("link-up", None) => return Ok(Self::LinkUp),
             _ => {}
         }
-        let value = value.ok_or_else(|| format!("`{word}` is not a fault; use {WORDS}"))?;
+        let no_fault = || Problem::NoFault { word: word.into() };
+        let value = value.ok_or_else(no_fault)?;
         let of_path = Self::read_path_fault(word, value)?;
         let kind = match of_path {
             Some(kind) => Some(kind),
             None => Self::read_host_fault(word, value)?,
         };
-        kind.ok_or_else(|| format!("`{word}` is not a fault; use {WORDS}"))
+        kind.ok_or_else(no_fault)
     }
 
-    fn read_path_fault(word: &str, value: &str) -> Result<Option<Self>, String> {
-        let loss = |way| Ok(Self::Loss(way, read_share(value, "of packets", "2%")?));
-        let kind: Result<Self, String> = match word {
+    fn read_path_fault(word: &str, value: &str) -> Result<Option<Self>, Problem> {
+        let loss = |way| {
+            Ok(Self::Loss(
+                way,
+                read_share(value, "share of packets", "2%")?,
+            ))
+        };
+        let kind: Result<Self, Problem> = match word {
             "uplink" => Ok(Self::Uplink(Way::Both, read_rate(value)?)),
             "up" => Ok(Self::Uplink(Way::Up, read_rate(value)?)),
             "down" => Ok(Self::Uplink(Way::Down, read_rate(value)?)),
@@ -152,12 +159,12 @@ impl FaultKind {
         kind.map(Some)
     }
 
-    fn read_host_fault(word: &str, value: &str) -> Result<Option<Self>, String> {
+    fn read_host_fault(word: &str, value: &str) -> Result<Option<Self>, Problem> {
         Ok(Some(match word {
             "nic" => Self::Nic(read_rate(value)?),
             "tx" => Self::Tx(read_rate(value)?),
             "rx" => Self::Rx(read_rate(value)?),
-            "cpu-quota" => Self::CpuQuota(read_share(value, "of a core", "20%")?),
+            "cpu-quota" => Self::CpuQuota(read_share(value, "share of a core", "20%")?),
             "receive-buffer" => Self::ReceiveBuffer(read_size(value)?),
             "send-buffer" => Self::SendBuffer(read_size(value)?),
             "mtu" => Self::Mtu(read_whole(value, "mtu", "1400")?),
@@ -166,91 +173,90 @@ impl FaultKind {
             "bucket" => Self::Bucket(unless_off(value, read_bucket)?),
             "neighbour" => Self::Neighbour(unless_off(value, read_rate)?),
             "cpu-hog" => Self::CpuHog(unless_off(value, |text| {
-                read_share(text, "of a core", "98%")
+                read_share(text, "share of a core", "98%")
             })?),
             "disk-writer" => Self::DiskWriter(match value {
                 "on" => true,
                 "off" => false,
-                _ => return Err(format!("`{value}` is neither `on` nor `off`")),
+                _ => return Err(no_word(value, &["on", "off"])),
             }),
             _ => return Ok(None),
         }))
     }
 }
 
-fn read_way(text: &str) -> Result<Way, String> {
+fn no_word(word: &str, words: &'static [&'static str]) -> Problem {
+    let word = word.into();
+    Problem::Word { word, words }
+}
+
+fn read_way(text: &str) -> Result<Way, Problem> {
     match text {
         "up" => Ok(Way::Up),
         "down" => Ok(Way::Down),
         "both" => Ok(Way::Both),
         "off" => Ok(Way::Neither),
-        _ => Err(format!(
-            "`{text}` is none of `up`, `down`, `both` and `off`"
-        )),
+        _ => Err(no_word(text, &["up", "down", "both", "off"])),
     }
 }
 
-pub(crate) fn read_congestion(text: &str) -> Result<CongestionControl, String> {
+pub(crate) fn read_congestion(text: &str) -> Result<CongestionControl, Problem> {
     let known = [CongestionControl::Cubic, CongestionControl::Bbr];
     let found = known.into_iter().find(|control| control.name() == text);
-    found.ok_or_else(|| format!("`{text}` is neither `cubic` nor `bbr`"))
+    found.ok_or_else(|| no_word(text, &["cubic", "bbr"]))
 }
 
 /// `20M/100M`: sustained rate, and credits in bytes.
-pub(crate) fn read_bucket(text: &str) -> Result<BucketSpec, String> {
+pub(crate) fn read_bucket(text: &str) -> Result<BucketSpec, Problem> {
     let (rate, size) = text
         .split_once('/')
-        .ok_or_else(|| format!("`{text}` is no bucket; write it like 20M/50MB"))?;
+        .ok_or_else(|| unreadable(text, "bucket", "20M/50MB"))?;
     Ok(BucketSpec {
         sustained_bits_per_sec: read_rate(rate)?,
         capacity_bytes: read_size(size)?,
     })
 }
 
-fn read_background(text: &str) -> Result<Background, String> {
+fn read_background(text: &str) -> Result<Background, Problem> {
     let (to, rate) = text
         .split_once(':')
-        .ok_or_else(|| format!("`{text}` is no traffic; write it like r2:40M"))?;
+        .ok_or_else(|| unreadable(text, "rack and rate", "r2:40M"))?;
     Ok(Background {
         to: to.into(),
         bits_per_sec: read_rate(rate)?,
     })
 }
 
-fn read_whole(text: &str, what: &str, example: &str) -> Result<u32, String> {
-    text.parse()
-        .map_err(|_| format!("`{text}` is no {what}; write it like {example}"))
+fn read_whole(text: &str, what: &'static str, example: &'static str) -> Result<u32, Problem> {
+    text.parse().map_err(|_| unreadable(text, what, example))
 }
 
 fn unless_off<T>(
     value: &str,
-    read: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<Option<T>, String> {
+    read: impl FnOnce(&str) -> Result<T, Problem>,
+) -> Result<Option<T>, Problem> {
     match value {
         "off" => Ok(None),
         _ => read(value).map(Some),
     }
 }
 
-fn read_size(text: &str) -> Result<u64, String> {
-    units::parse_bytes(text).map_err(|error| error.to_string())
+fn read_size(text: &str) -> Result<u64, Problem> {
+    Ok(units::parse_bytes(text)?)
 }
 
-pub(crate) fn read_rate(text: &str) -> Result<u64, String> {
-    let rate = units::parse_bits_per_sec(text).map_err(|error| error.to_string())?;
-    Ok(rate.round() as u64)
+pub(crate) fn read_rate(text: &str) -> Result<u64, Problem> {
+    Ok(units::parse_bits_per_sec(text)?.round() as u64)
 }
 
 /// `20%` as 0.2.
-fn read_share(text: &str, of_what: &str, example: &str) -> Result<f64, String> {
+fn read_share(text: &str, what: &'static str, example: &'static str) -> Result<f64, Problem> {
     let percent = text
         .strip_suffix('%')
         .and_then(|number| number.trim().parse::<f64>().ok());
     match percent {
         Some(percent) if percent.is_finite() => Ok(percent / 100.0),
-        _ => Err(format!(
-            "`{text}` is not a share {of_what}; write it like {example}"
-        )),
+        _ => Err(unreadable(text, what, example)),
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::addresses::Addresses;
 use crate::error::LabError;
 use crate::fault::Fault;
+use crate::problem::Problem;
 use crate::yaml;
 
 /// The name of the management host, attached to the topmost routers without a rate limit.
@@ -18,7 +19,7 @@ const MAX_RACKS: usize = 250;
 const MAX_PODS: usize = 100;
 const MAX_HOSTS_PER_RACK: usize = 240;
 const MAX_PATHS: usize = 30;
-const MAX_LAG_MEMBERS: u32 = 8;
+const MAX_LAG_MEMBERS: usize = 8;
 const MAX_STREAMS: u32 = 256;
 pub(crate) const MIN_RATE_BITS_PER_SEC: u64 = 1_000_000;
 pub(crate) const MAX_RATE_BITS_PER_SEC: u64 = 400_000_000_000;
@@ -132,7 +133,7 @@ impl LabSpec {
     }
 
     /// Gives every host its address, and checks what the lab relies on.
-    pub(crate) fn addressed(mut self) -> Result<Self, String> {
+    pub(crate) fn addressed(mut self) -> Result<Self, Problem> {
         check_topology(&self.topology)?;
         let addresses = self.addresses();
         for (rack, racks_hosts) in self.topology.racks.iter_mut().enumerate() {
@@ -216,16 +217,16 @@ pub fn troubles(host: &HostSpec) -> Vec<String> {
     troubles.into_iter().flatten().collect()
 }
 
-fn check_topology(topology: &Topology) -> Result<(), String> {
+fn check_topology(topology: &Topology) -> Result<(), Problem> {
     check_name(&topology.name, "lab")?;
-    topology.validate().map_err(|error| error.to_string())?;
-    if topology.racks.len() > MAX_RACKS || topology.pods.len() > MAX_PODS {
-        return Err(format!(
-            "a lab has at most {MAX_RACKS} racks and {MAX_PODS} pods"
-        ));
-    }
+    topology.validate()?;
+    check_count(&topology.name, "racks", topology.racks.len(), MAX_RACKS)?;
+    check_count(&topology.name, "pods", topology.pods.len(), MAX_PODS)?;
     if topology.link_delay_ns.is_some() {
-        return Err("a lab cannot delay packets; leave the link delay out".into());
+        return Err(Problem::Setting {
+            owner: topology.name.clone(),
+            rule: "a lab cannot delay packets; give no link delay",
+        });
     }
     for pod in &topology.pods {
         check_name(&pod.name, "pod")?;
@@ -234,61 +235,62 @@ fn check_topology(topology: &Topology) -> Result<(), String> {
     for traffic in &topology.background {
         check_rate("background", traffic.rate_bits_per_sec)?;
         if !(1..=MAX_STREAMS).contains(&traffic.streams) {
-            return Err(format!("background traffic has 1 to {MAX_STREAMS} streams"));
+            return Err(Problem::Range("background traffic has 1 to 256 streams"));
         }
     }
     topology.racks.iter().try_for_each(check_rack)
 }
 
-fn check_rack(rack: &RackSpec) -> Result<(), String> {
+fn check_rack(rack: &RackSpec) -> Result<(), Problem> {
     check_name(&rack.name, "rack")?;
-    if rack.hosts.len() > MAX_HOSTS_PER_RACK {
-        return Err(format!(
-            "rack `{}` has {} hosts; a rack has 1 to {MAX_HOSTS_PER_RACK}",
-            rack.name,
-            rack.hosts.len()
-        ));
-    }
+    check_count(&rack.name, "hosts", rack.hosts.len(), MAX_HOSTS_PER_RACK)?;
     check_paths(&rack.name, &rack.paths)?;
     rack.hosts.iter().try_for_each(|host| {
         check_rate("tx", host.nic.tx_bits_per_sec)?;
         check_rate("rx", host.nic.rx_bits_per_sec)?;
-        if host.nic.lag_members > MAX_LAG_MEMBERS {
-            return Err(format!("a host has at most {MAX_LAG_MEMBERS} links"));
-        }
-        Ok(())
+        let links = host.nic.lag_members as usize;
+        check_count(&host.name, "links", links, MAX_LAG_MEMBERS)
     })
 }
 
-fn check_paths(owner: &str, paths: &[PathSpec]) -> Result<(), String> {
-    if paths.len() > MAX_PATHS {
-        return Err(format!("`{owner}` has more than {MAX_PATHS} paths"));
-    }
+fn check_paths(owner: &str, paths: &[PathSpec]) -> Result<(), Problem> {
+    check_count(owner, "paths", paths.len(), MAX_PATHS)?;
     paths.iter().try_for_each(|path| {
         check_rate("a path", path.up.rate_bits_per_sec)?;
         check_rate("a path", path.down.rate_bits_per_sec)
     })
 }
 
+fn check_count(owner: &str, what: &'static str, count: usize, max: usize) -> Result<(), Problem> {
+    if count <= max {
+        return Ok(());
+    }
+    Err(Problem::TooMany {
+        owner: owner.into(),
+        what,
+        count,
+        max,
+    })
+}
+
 /// Names become directories, interface peers and host names.
-pub(crate) fn check_name(name: &str, what: &str) -> Result<(), String> {
+pub(crate) fn check_name(name: &str, what: &'static str) -> Result<(), Problem> {
     let starts_well = name.starts_with(|c: char| c.is_ascii_lowercase());
     let made_of = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if starts_well && name.len() <= 32 && name.chars().all(made_of) {
         return Ok(());
     }
-    Err(format!(
-        "`{name}` cannot name a {what}: use a lower-case letter, then letters, digits and `-`, at most 32"
-    ))
+    Err(Problem::Name {
+        name: name.into(),
+        what,
+    })
 }
 
-pub(crate) fn check_rate(what: &str, bits_per_sec: u64) -> Result<(), String> {
+pub(crate) fn check_rate(what: &'static str, bits_per_sec: u64) -> Result<(), Problem> {
     if (MIN_RATE_BITS_PER_SEC..=MAX_RATE_BITS_PER_SEC).contains(&bits_per_sec) {
         return Ok(());
     }
-    Err(format!(
-        "{what} of {bits_per_sec} b/s is out of range: the lab carries 1M to 400G"
-    ))
+    Err(Problem::Rate { what, bits_per_sec })
 }
 
 #[cfg(test)]

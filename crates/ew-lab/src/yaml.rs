@@ -16,10 +16,11 @@ use serde_saphyr::{Location, Spanned};
 use crate::apply::{DEFAULT_STREAMS, find_rack};
 use crate::error::LabError;
 use crate::fault::{Fault, FaultKind, read_bucket, read_congestion, read_rate};
+use crate::problem::{Problem, unreadable};
 use crate::spec::{DEFAULT_NIC_BITS_PER_SEC, LabSpec, new_rack};
 
 type Field = Option<Spanned<Scalar>>;
-type Located = (Location, String);
+type Located = (Location, Problem);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -157,12 +158,14 @@ pub(crate) fn parse(text: &str, file_name: &str) -> Result<LabSpec, LabError> {
     Ok(spec)
 }
 
-/// Where the part is that a problem names.
-fn location_of(file: &LabFile, racks: &[Spanned<RackEntry>], problem: &str) -> Location {
+/// Where the part is that a problem is about: a rack, by its own name or one of its hosts', or the
+/// lab.
+fn location_of(file: &LabFile, racks: &[Spanned<RackEntry>], problem: &Problem) -> Location {
+    let owner = problem.owner().unwrap_or_default();
     let names = racks.iter().zip(1..).filter(|(entry, number)| {
         let name = entry.value.name.as_ref();
         let name = name.map_or_else(|| format!("r{number}"), |name| name.value.0.clone());
-        problem.contains(&format!("`{name}`")) || problem.starts_with(&name)
+        owner == name || owner.starts_with(&format!("{name}h"))
     });
     let rack = names.map(|(entry, _)| match &entry.value {
         RackEntry {
@@ -195,8 +198,8 @@ fn read_rack(
     };
     let hosts_field = rack.hosts.as_ref().or(file.hosts_per_rack.as_ref());
     let hosts = hosts_field.ok_or_else(|| {
-        let problem = format!("rack `{name}` has no number of hosts: give `hosts-per-rack: 4`");
-        (entry.referenced, problem)
+        let rule = "a rack has a number of hosts: give `hosts-per-rack: 4`";
+        setting(entry.referenced, &name, rule)
     })?;
     let host_count = whole_number(hosts, "number of hosts", "4")?;
     let nics = match rack.nic.as_ref().or(file.nic.as_ref()) {
@@ -204,8 +207,8 @@ fn read_rack(
         None => vec![DEFAULT_NIC_BITS_PER_SEC],
     };
     let Some(first) = nics.first() else {
-        let problem = format!("rack `{name}` has no NIC: give `nic: 1G`, or `nic: [1G, 10G]`");
-        return Err((entry.referenced, problem));
+        let rule = "hosts have NICs: give `nic: 1G`, or `nic: [1G, 10G]`";
+        return Err(setting(entry.referenced, &name, rule));
     };
     let mut made = new_rack(&name, host_count, &nics, Vec::new());
     let together: u64 = made.hosts.iter().map(|host| host.nic.tx_bits_per_sec).sum();
@@ -237,7 +240,10 @@ fn path_count(declared: &[&Field]) -> Result<usize, Located> {
         return Ok(1);
     };
     match whole_number(field, "number of paths", "4")? {
-        0 => Err((field.referenced, "there is at least one path".into())),
+        0 => Err((
+            field.referenced,
+            Problem::Range("there is at least one path"),
+        )),
         count => Ok(count),
     }
 }
@@ -294,11 +300,8 @@ fn add_pods(topology: &mut Topology, entries: &[Spanned<PodEntry>]) -> Result<()
     }
     match (racks.next(), entries.last()) {
         (Some(rack), Some(last)) => {
-            let problem = format!(
-                "rack `{}` is in no pod: the pods' `racks` are too few",
-                rack.name
-            );
-            Err((last.referenced, problem))
+            let rule = "the rack is in no pod: the pods' `racks` are too few";
+            Err(setting(last.referenced, &rack.name, rule))
         }
         _ => Ok(()),
     }
@@ -312,15 +315,17 @@ fn read_background(
     let rack = |field: &Spanned<Scalar>| {
         let found = find_rack(topology, &field.value.0);
         let problem = || {
-            (
-                field.referenced,
-                format!("there is no rack `{}`", field.value.0),
-            )
+            let unknown = Problem::Unknown {
+                what: "rack",
+                name: field.value.0.clone(),
+                known: String::new(),
+            };
+            (field.referenced, unknown)
         };
         found.map(|rack| RackId(rack as u32)).ok_or_else(problem)
     };
     let duration = |field: &Spanned<Scalar>| {
-        let wrong = |error: units::UnitError| (field.referenced, error.to_string());
+        let wrong = |error: units::UnitError| (field.referenced, error.into());
         units::parse_duration_ns(&field.value.0).map_err(wrong)
     };
     let streams = traffic.streams.as_ref();
@@ -332,8 +337,8 @@ fn read_background(
         }),
         (None, None) => None,
         _ => {
-            let problem = "bursts have both an `on` and an `off` time";
-            return Err((entry.referenced, problem.into()));
+            let rule = "bursts have both an `on` and an `off` time";
+            return Err(setting(entry.referenced, "background", rule));
         }
     };
     Ok(BackgroundSpec {
@@ -350,8 +355,8 @@ fn uplink_rate(declared: &[(&Field, &Field)], below_together: u64) -> Result<u64
     for (uplink, oversubscription) in declared {
         match (uplink, oversubscription) {
             (Some(_), Some(ratio)) => {
-                let problem = "`uplink` and `oversubscription` are the same setting: give one";
-                return Err((ratio.referenced, problem.into()));
+                let rule = "`oversubscription` is the same setting: give one";
+                return Err(setting(ratio.referenced, "uplink", rule));
             }
             (Some(field), None) => return rate(field),
             (None, Some(field)) => {
@@ -360,10 +365,7 @@ fn uplink_rate(declared: &[(&Field, &Field)], below_together: u64) -> Result<u64
                     .ok()
                     .filter(|r| (0.1..=1000.0).contains(r))
                     .ok_or_else(|| {
-                        let problem = format!(
-                            "`{}` is no oversubscription: write 4 for 4:1",
-                            field.value.0
-                        );
+                        let problem = unreadable(&field.value.0, "ratio", "4, for 4:1");
                         (field.referenced, problem)
                     })?;
                 return Ok((below_together as f64 / ratio).round() as u64);
@@ -374,17 +376,16 @@ fn uplink_rate(declared: &[(&Field, &Field)], below_together: u64) -> Result<u64
     Ok(below_together)
 }
 
+const NO_FAULT: &str = "the fault has no kind: add `nic: 100M`, `rx`, `tx`, `loss`, `cpu-quota`, `receive-buffer`, `send-buffer`, \
+    `mtu`, `congestion-control`, `flow-cap`, `bucket`, `neighbour`, `cpu-hog`, `disk-writer` or `link: down` of a host; `uplink`, `up`, \
+    `down`, `loss`, `up-loss`, `down-loss`, `black-hole`, `withdrawn`, `weight` or `link: down` of a rack, a pod or a path";
+
 fn add_fault(spec: &mut LabSpec, entry: &Spanned<FaultEntry>) -> Result<(), Located> {
     let fault = &entry.value;
     let target = target(entry)?;
     let kinds = fault_kinds(fault)?;
     if kinds.is_empty() {
-        let problem = format!(
-            "the fault on `{target}` says nothing: add `nic: 100M`, `rx`, `tx`, `loss`, `cpu-quota`, `receive-buffer`, `send-buffer`, \
-             `mtu`, `congestion-control`, `flow-cap`, `bucket`, `neighbour`, `cpu-hog`, `disk-writer` or `link: down` of a host; `uplink`, \
-             `up`, `down`, `loss`, `up-loss`, `down-loss`, `black-hole`, `withdrawn`, `weight` or `link: down` of a rack, a pod or a path"
-        );
-        return Err((entry.referenced, problem));
+        return Err(setting(entry.referenced, &target, NO_FAULT));
     }
     for (location, kind) in kinds {
         let target = target.clone();
@@ -419,8 +420,8 @@ fn target(entry: &Spanned<FaultEntry>) -> Result<String, Located> {
     match (named.next(), named.next()) {
         (Some(target), None) => Ok(target),
         _ => {
-            let problem = "a fault names one of a `host`, a `rack`, a `pod`, a `spine` or a `core`; a rack or pod with a `path` or without";
-            Err((entry.referenced, problem.into()))
+            let rule = "name one of a `host`, a `rack`, a `pod`, a `spine` or a `core`; a rack or pod with a `path` or without";
+            Err(setting(entry.referenced, "fault", rule))
         }
     }
 }
@@ -459,7 +460,7 @@ fn fault_kinds(fault: &FaultEntry) -> Result<Vec<(Location, FaultKind)>, Located
     }
     if let Some(link) = &fault.link {
         let kind = FaultKind::read(&format!("link-{}", link.value.0), None);
-        let wrong = |_| (link.referenced, "`link` is `up` or `down`".to_owned());
+        let wrong = |_| (link.referenced, Problem::Range("`link` is `up` or `down`"));
         kinds.push((link.referenced, kind.map_err(wrong)?));
     }
     Ok(kinds)
@@ -469,22 +470,26 @@ fn rate(field: &Spanned<Scalar>) -> Result<u64, Located> {
     read_rate(&field.value.0).map_err(|problem| (field.referenced, problem))
 }
 
-fn whole_number(field: &Spanned<Scalar>, what: &str, example: &str) -> Result<usize, Located> {
+fn whole_number(
+    field: &Spanned<Scalar>,
+    what: &'static str,
+    example: &'static str,
+) -> Result<usize, Located> {
     let number: Option<u16> = field.value.0.parse().ok();
-    number.map(usize::from).ok_or_else(|| {
-        let problem = format!(
-            "`{}` is not a {what}; write it like {example}",
-            field.value.0
-        );
-        (field.referenced, problem)
-    })
+    let problem = || (field.referenced, unreadable(&field.value.0, what, example));
+    number.map(usize::from).ok_or_else(problem)
+}
+
+fn setting(location: Location, owner: &str, rule: &'static str) -> Located {
+    let owner = owner.into();
+    (location, Problem::Setting { owner, rule })
 }
 
 fn syntax(error: &serde_saphyr::Error, file_name: &str) -> LabError {
     let error = error.without_snippet();
     LabError::Spec {
         location: source_location(file_name, error.location()),
-        problem: error.to_string(),
+        problem: Problem::Syntax(error.to_string()),
     }
 }
 
@@ -705,7 +710,7 @@ faults:
             (
                 "name: x\nracks: 1\nhosts-per-rack: 2\nfaults:\n  - {host: r1h1}\n",
                 "f.yaml:5",
-                "nothing",
+                "no kind",
             ),
             (
                 "name: x\nracks: 1\nhosts-per-rack: 2\nspeed: 1G\n",

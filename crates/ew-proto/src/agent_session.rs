@@ -8,6 +8,7 @@
 //! `Goodbye` and the loss of the controller are possible everywhere.
 
 use crate::clock_line::Timeline;
+use crate::contradiction::Contradiction;
 use crate::frame::FrameDecoder;
 use crate::liveness::Liveness;
 use crate::message::{
@@ -254,9 +255,7 @@ impl AgentSession {
     pub fn report(&mut self, report: RoundReport) -> Result<(), CommandError> {
         let (stage, round) = (report.stage, report.round);
         let active = self.active("report", stage, StagePhase::Running)?;
-        active
-            .check_report(&report)
-            .map_err(CommandError::Contradiction)?;
+        active.check_report(&report)?;
         let limit = active.report_limit_bytes;
         self.outbox
             .send_within(&ToController::RoundReport(report), limit)?;
@@ -272,8 +271,7 @@ impl AgentSession {
     /// [`CommandError::Contradiction`] when the round is reported or the flow is not its own.
     pub fn flow_progress(&mut self, progress: FlowProgress) -> Result<(), CommandError> {
         self.active("flow_progress", progress.stage, StagePhase::Running)?
-            .check_progress(&progress)
-            .map_err(CommandError::Contradiction)?;
+            .check_progress(&progress)?;
         self.outbox.send(&ToController::FlowProgress(progress))
     }
 
@@ -289,8 +287,7 @@ impl AgentSession {
         rejected_connections: u64,
     ) -> Result<(), CommandError> {
         self.active("stage_done", stage, StagePhase::Running)?
-            .check_done(stage)
-            .map_err(CommandError::Contradiction)?;
+            .check_done(stage)?;
         self.outbox.send(&ToController::StageDone {
             stage,
             rejected_connections,
@@ -329,11 +326,11 @@ impl AgentSession {
     pub fn ports_checked(&mut self, answers: Vec<PortAnswer>) -> Result<(), CommandError> {
         self.require("ports_checked", State::Ready)?;
         if self.port_check != Some(answers.len()) {
-            return Err(CommandError::Contradiction(format!(
-                "{} ports were checked, asked for were {}",
-                answers.len(),
-                self.port_check.map_or("none".into(), |n| n.to_string()),
-            )));
+            let contradiction = Contradiction::OtherPorts {
+                answers: answers.len(),
+                asked: self.port_check.unwrap_or(0),
+            };
+            return Err(contradiction.into());
         }
         self.outbox.send(&ToController::PortsChecked { answers })?;
         self.port_check = None;
@@ -348,10 +345,8 @@ impl AgentSession {
     pub fn storage_done(&mut self, report: Box<StorageReport>) -> Result<(), CommandError> {
         self.require("storage_done", State::Ready)?;
         if self.storage != Some(report.step) {
-            return Err(CommandError::Contradiction(format!(
-                "storage step {} is done, which is not at hand",
-                report.step
-            )));
+            let step = report.step;
+            return Err(Contradiction::StepNotAtHand { step }.into());
         }
         self.outbox.send(&ToController::StorageReport(report))?;
         self.storage = None;
@@ -457,7 +452,7 @@ impl AgentSession {
                 self.stage = Some(active);
                 self.event(AgentEvent::Stage(order));
             }
-            Err(reason) => self.violation(&reason),
+            Err(contradiction) => self.violation(&contradiction.to_string()),
         }
     }
 

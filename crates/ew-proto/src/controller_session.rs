@@ -14,6 +14,7 @@
 
 use crate::clock::{ClockEstimate, ClockEstimator, EXCHANGES, Exchange};
 use crate::clock_line::{ClockLine, Timeline};
+use crate::contradiction::Contradiction;
 use crate::frame::FrameDecoder;
 use crate::limits::{Message, ROUND_REPORT, STORAGE_REPORT};
 use crate::liveness::Liveness;
@@ -435,7 +436,7 @@ impl ControllerSession {
     /// [`CommandError::Frame`] when it is too large.
     pub fn send_stage(&mut self, order: StageOrder) -> Result<(), CommandError> {
         self.require("send_stage", self.is_free())?;
-        let active = ActiveStage::new(&order).map_err(CommandError::Contradiction)?;
+        let active = ActiveStage::new(&order)?;
         self.outbox.send(&ToAgent::Stage(order))?;
         self.report_limit_bytes = self.report_limit_bytes.max(active.report_limit_bytes);
         self.stage = Some(active);
@@ -636,8 +637,8 @@ impl ControllerSession {
                 self.event(ControllerEvent::PortsChecked { answers });
             }
             ToController::StorageReport(report) if self.storage.is_some() => {
-                if let Err(reason) = self.stored(report) {
-                    self.violation(&reason);
+                if let Err(contradiction) = self.stored(report) {
+                    self.violation(&contradiction.to_string());
                 }
             }
             ToController::StorageProgress { step, words } if self.is_storing(step) => {
@@ -686,8 +687,8 @@ impl ControllerSession {
                 return;
             }
         };
-        if let Err(reason) = result {
-            self.violation(&reason);
+        if let Err(contradiction) = result {
+            self.violation(&contradiction.to_string());
         }
     }
 
@@ -702,7 +703,7 @@ impl ControllerSession {
                     aborted.active.strike(report.round);
                     self.event(ControllerEvent::RoundReport(printable_report(report)));
                 }
-                Err(reason) => self.violation(&reason),
+                Err(contradiction) => self.violation(&contradiction.to_string()),
             },
             ToController::StageAccepted { stage }
             | ToController::StageRefused { stage, .. }
@@ -713,13 +714,13 @@ impl ControllerSession {
         }
     }
 
-    fn accepted(&mut self, stage: StageIndex) -> Result<(), String> {
+    fn accepted(&mut self, stage: StageIndex) -> Result<(), Contradiction> {
         self.offered(stage, "accepted")?.phase = StagePhase::Accepted;
         self.event(ControllerEvent::StageAccepted { stage });
         Ok(())
     }
 
-    fn refused(&mut self, stage: StageIndex, reason: &str) -> Result<(), String> {
+    fn refused(&mut self, stage: StageIndex, reason: &str) -> Result<(), Contradiction> {
         self.offered(stage, "refused")?;
         self.stage = None;
         let reason = text::printable(reason);
@@ -727,22 +728,21 @@ impl ControllerSession {
         Ok(())
     }
 
-    fn offered(&mut self, stage: StageIndex, verb: &str) -> Result<&mut ActiveStage, String> {
+    fn offered(
+        &mut self,
+        stage: StageIndex,
+        verb: &'static str,
+    ) -> Result<&mut ActiveStage, Contradiction> {
         match &mut self.stage {
             Some(s) if s.stage == stage && s.phase == StagePhase::Offered => Ok(s),
-            _ => Err(format!(
-                "stage {} was {verb}, which was not offered",
-                stage.0
-            )),
+            _ => Err(Contradiction::NotOffered { stage, verb }),
         }
     }
 
-    fn reported(&mut self, report: RoundReport) -> Result<(), String> {
+    fn reported(&mut self, report: RoundReport) -> Result<(), Contradiction> {
         let Some(active) = &mut self.stage else {
-            return Err(format!(
-                "round {} of stage {} was reported, which is not at hand",
-                report.round.0, report.stage.0
-            ));
+            let (stage, round) = (report.stage, report.round);
+            return Err(Contradiction::NotRunning { stage, round });
         };
         active.check_report(&report)?;
         active.strike(report.round);
@@ -750,21 +750,22 @@ impl ControllerSession {
         Ok(())
     }
 
-    fn progressed(&mut self, progress: FlowProgress) -> Result<(), String> {
+    fn progressed(&mut self, progress: FlowProgress) -> Result<(), Contradiction> {
         let Some(active) = &self.stage else {
-            return Err("progress was reported while no stage is at hand".into());
+            return Err(Contradiction::StrayProgress {
+                stage: progress.stage,
+                round: progress.round,
+                flow: progress.flow,
+            });
         };
         active.check_progress(&progress)?;
         self.event(ControllerEvent::FlowProgress(progress));
         Ok(())
     }
 
-    fn done(&mut self, stage: StageIndex, rejected_connections: u64) -> Result<(), String> {
+    fn done(&mut self, stage: StageIndex, rejected_connections: u64) -> Result<(), Contradiction> {
         let Some(active) = &self.stage else {
-            return Err(format!(
-                "stage {} was declared done, which is not at hand",
-                stage.0
-            ));
+            return Err(Contradiction::DoneNotRunning { stage });
         };
         active.check_done(stage)?;
         self.stage = None;
@@ -776,9 +777,10 @@ impl ControllerSession {
     }
 
     /// `Err` explains how the report contradicts the order.
-    fn stored(&mut self, report: Box<StorageReport>) -> Result<(), String> {
+    fn stored(&mut self, report: Box<StorageReport>) -> Result<(), Contradiction> {
         let Some(active) = self.storage.take() else {
-            return Err("a storage step was reported, which was not ordered".into());
+            let step = report.step;
+            return Err(Contradiction::StepNotAtHand { step });
         };
         let mut left = active.files;
         let stray = report.files.iter().find(|record| match &mut left {
@@ -787,16 +789,13 @@ impl ControllerSession {
             None => false,
         });
         if let Some(stray) = stray {
-            return Err(format!(
-                "the report of a storage step contains file {} against the order",
-                stray.file
-            ));
+            return Err(Contradiction::StrayFile { file: stray.file });
         }
         if report.step != active.step {
-            return Err(format!(
-                "storage step {} was reported, ordered was {}",
-                report.step, active.step
-            ));
+            return Err(Contradiction::OtherStep {
+                step: report.step,
+                ordered: active.step,
+            });
         }
         self.event(ControllerEvent::StorageReport(printable_storage(report)));
         Ok(())

@@ -1,5 +1,6 @@
 //! Bytes waiting to be written, bounded, and why a command was not taken.
 
+use crate::contradiction::Contradiction;
 use crate::frame::{FrameError, MAX_FRAME_BYTES, encode_within};
 use crate::limits::Message;
 use ew_model::plan::StageIndex;
@@ -38,8 +39,8 @@ pub enum CommandError {
         stage: StageIndex,
     },
     /// What is to be sent contradicts the stage's order.
-    #[error("{0}")]
-    Contradiction(String),
+    #[error(transparent)]
+    Contradiction(#[from] Contradiction),
     /// The message does not fit a frame.
     #[error(transparent)]
     Frame(#[from] FrameError),

@@ -1,5 +1,6 @@
 //! The one stage at hand, as both sides keep it.
 
+use crate::contradiction::Contradiction;
 use crate::limits::report_limit_bytes;
 use crate::message::{FlowProgress, RoundReport, StageOrder};
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
@@ -29,15 +30,15 @@ pub(crate) struct ActiveStage {
 
 impl ActiveStage {
     /// `Err` explains what is wrong with the order.
-    pub(crate) fn new(order: &StageOrder) -> Result<Self, String> {
+    pub(crate) fn new(order: &StageOrder) -> Result<Self, Contradiction> {
         let mut unreported = BTreeMap::new();
         for round in &order.rounds {
             let flows = round.flows.iter().map(|f| f.flow).collect();
             if unreported.insert(round.round, flows).is_some() {
-                return Err(format!(
-                    "the order of stage {} contains round {} twice",
-                    order.stage.0, round.round.0
-                ));
+                return Err(Contradiction::RoundTwice {
+                    stage: order.stage,
+                    round: round.round,
+                });
             }
         }
         Ok(Self {
@@ -49,39 +50,34 @@ impl ActiveStage {
     }
 
     /// `Err` explains how the report contradicts the order.
-    pub(crate) fn check_report(&self, report: &RoundReport) -> Result<(), String> {
-        let (stage, round) = (report.stage.0, report.round.0);
-        if report.stage != self.stage || self.phase != StagePhase::Running {
-            return Err(format!(
-                "round {round} of stage {stage} was reported, which is not running"
-            ));
+    pub(crate) fn check_report(&self, report: &RoundReport) -> Result<(), Contradiction> {
+        let (stage, round) = (report.stage, report.round);
+        if stage != self.stage || self.phase != StagePhase::Running {
+            return Err(Contradiction::NotRunning { stage, round });
         }
-        let Some(ordered) = self.unreported.get(&report.round) else {
-            return Err(format!(
-                "round {round} of stage {stage} was reported, which was not ordered or had been reported before"
-            ));
+        let Some(ordered) = self.unreported.get(&round) else {
+            return Err(Contradiction::NotAwaited { stage, round });
         };
         let mut ordered = ordered.iter();
         if let Some(stray) = report.flows.iter().find(|f| !ordered.any(|o| *o == f.flow)) {
-            return Err(format!(
-                "the report of round {round} of stage {stage} contains flow {} against the order",
-                stray.flow.0
-            ));
+            let flow = stray.flow;
+            return Err(Contradiction::StrayFlow { stage, round, flow });
         }
         Ok(())
     }
 
     /// `Err` explains how what is reported for a flow contradicts the order.
-    pub(crate) fn check_progress(&self, progress: &FlowProgress) -> Result<(), String> {
+    pub(crate) fn check_progress(&self, progress: &FlowProgress) -> Result<(), Contradiction> {
         let round = self.unreported.get(&progress.round);
         let is_running = progress.stage == self.stage && self.phase == StagePhase::Running;
         if is_running && round.is_some_and(|flows| flows.contains(&progress.flow)) {
             return Ok(());
         }
-        Err(format!(
-            "progress was reported for flow {} in round {} of stage {}, which does not run",
-            progress.flow.0, progress.round.0, progress.stage.0
-        ))
+        Err(Contradiction::StrayProgress {
+            stage: progress.stage,
+            round: progress.round,
+            flow: progress.flow,
+        })
     }
 
     /// Strikes a reported round off.
@@ -90,19 +86,13 @@ impl ActiveStage {
     }
 
     /// `Err` explains why the stage is not over.
-    pub(crate) fn check_done(&self, stage: StageIndex) -> Result<(), String> {
+    pub(crate) fn check_done(&self, stage: StageIndex) -> Result<(), Contradiction> {
         if stage != self.stage || self.phase != StagePhase::Running {
-            return Err(format!(
-                "stage {} was declared done, which is not running",
-                stage.0
-            ));
+            return Err(Contradiction::DoneNotRunning { stage });
         }
         match self.unreported.len() {
             0 => Ok(()),
-            left => Err(format!(
-                "stage {} was declared done with {left} rounds unreported",
-                stage.0
-            )),
+            rounds => Err(Contradiction::DoneEarly { stage, rounds }),
         }
     }
 }
