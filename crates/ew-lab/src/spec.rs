@@ -17,7 +17,7 @@ pub const CONTROLLER: &str = "controller";
 const MAX_RACKS: usize = 250;
 const MAX_PODS: usize = 100;
 const MAX_HOSTS_PER_RACK: usize = 240;
-const MAX_PATHS: usize = 30;
+pub(crate) const MAX_PATHS: usize = 30;
 const MAX_LAG_MEMBERS: u32 = 8;
 const MAX_STREAMS: u32 = 256;
 pub(crate) const MIN_RATE_BITS_PER_SEC: u64 = 1_000_000;
@@ -242,13 +242,7 @@ fn check_topology(topology: &Topology) -> Result<(), String> {
 
 fn check_rack(rack: &RackSpec) -> Result<(), String> {
     check_name(&rack.name, "rack")?;
-    if rack.hosts.len() > MAX_HOSTS_PER_RACK {
-        return Err(format!(
-            "rack `{}` has {} hosts; a rack has 1 to {MAX_HOSTS_PER_RACK}",
-            rack.name,
-            rack.hosts.len()
-        ));
-    }
+    check_host_count(&rack.name, rack.hosts.len())?;
     check_paths(&rack.name, &rack.paths)?;
     rack.hosts.iter().try_for_each(|host| {
         check_rate("tx", host.nic.tx_bits_per_sec)?;
@@ -258,6 +252,15 @@ fn check_rack(rack: &RackSpec) -> Result<(), String> {
         }
         Ok(())
     })
+}
+
+pub(crate) fn check_host_count(rack: &str, hosts: usize) -> Result<(), String> {
+    if hosts <= MAX_HOSTS_PER_RACK {
+        return Ok(());
+    }
+    Err(format!(
+        "rack `{rack}` has {hosts} hosts; a rack has 1 to {MAX_HOSTS_PER_RACK}"
+    ))
 }
 
 fn check_paths(owner: &str, paths: &[PathSpec]) -> Result<(), String> {
