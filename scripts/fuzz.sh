@@ -17,12 +17,14 @@ log=fuzz/LOG.md
     '| --- | --- | --- | ---: | ---: | ---: | --- |' > "$log"
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(cargo +nightly fuzz list)
+# Inputs that are directories are written to memory.
+if [ -z "${TMPDIR:-}" ] && [ -d /dev/shm ]; then export TMPDIR=/dev/shm; fi
 worst=0
 for target in "${targets[@]}"; do
     words=$(mktemp)
     outcome=clean
-    # 512 MiB are enough for every target: a message may take 64 times its length, and they are short.
-    cargo +nightly fuzz run "$target" -- -max_total_time=$((minutes * 60)) -rss_limit_mb=512 -print_final_stats=1 \
+    # A target counts its own memory; the limit is for what the sanitizer adds. No input takes half a minute.
+    cargo +nightly fuzz run "$target" -- -max_total_time=$((minutes * 60)) -rss_limit_mb=2048 -timeout=30 -print_final_stats=1 \
         > "$words" 2>&1 || { outcome=crashed; worst=1; tail -30 "$words" >&2; }
     executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$words" | tail -1)
     edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$words" | tail -1)

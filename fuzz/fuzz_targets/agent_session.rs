@@ -2,6 +2,7 @@
 
 #![no_main]
 
+use ew_fuzz::{Bound, check};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| ew_proto::fuzzing::agent_session(data));
+fuzz_target!(|data: &[u8]| check(Bound::USUAL, data, ew_proto::fuzzing::agent_session));

@@ -14,6 +14,7 @@ mod cpu;
 mod datagrams;
 mod expected;
 mod fit;
+pub mod fuzzing;
 mod host_pairs;
 mod hosts;
 mod latency;

@@ -12,6 +12,7 @@ mod doctor;
 mod drive;
 mod first_rounds;
 mod follow;
+pub mod fuzzing;
 mod journal;
 mod launch;
 mod load;

@@ -17,6 +17,7 @@ pub mod bootstrap;
 mod dial;
 mod entered;
 mod error;
+pub mod fuzzing;
 mod jump;
 mod kubernetes;
 mod launcher;

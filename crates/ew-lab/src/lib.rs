@@ -18,6 +18,7 @@ mod error;
 mod fabric;
 mod fault;
 mod files;
+pub mod fuzzing;
 mod intruder;
 mod keeper;
 mod lab;

@@ -18,7 +18,7 @@ pub const CONTROLLER: &str = "controller";
 const MAX_RACKS: usize = 250;
 const MAX_PODS: usize = 100;
 const MAX_HOSTS_PER_RACK: usize = 240;
-const MAX_PATHS: usize = 30;
+pub(crate) const MAX_PATHS: usize = 30;
 const MAX_LAG_MEMBERS: usize = 8;
 const MAX_STREAMS: u32 = 256;
 pub(crate) const MIN_RATE_BITS_PER_SEC: u64 = 1_000_000;
@@ -243,7 +243,7 @@ fn check_topology(topology: &Topology) -> Result<(), Problem> {
 
 fn check_rack(rack: &RackSpec) -> Result<(), Problem> {
     check_name(&rack.name, "rack")?;
-    check_count(&rack.name, "hosts", rack.hosts.len(), MAX_HOSTS_PER_RACK)?;
+    check_host_count(&rack.name, rack.hosts.len())?;
     check_paths(&rack.name, &rack.paths)?;
     rack.hosts.iter().try_for_each(|host| {
         check_rate("tx", host.nic.tx_bits_per_sec)?;
@@ -251,6 +251,10 @@ fn check_rack(rack: &RackSpec) -> Result<(), Problem> {
         let links = host.nic.lag_members as usize;
         check_count(&host.name, "links", links, MAX_LAG_MEMBERS)
     })
+}
+
+pub(crate) fn check_host_count(rack: &str, hosts: usize) -> Result<(), Problem> {
+    check_count(rack, "hosts", hosts, MAX_HOSTS_PER_RACK)
 }
 
 fn check_paths(owner: &str, paths: &[PathSpec]) -> Result<(), Problem> {

@@ -17,7 +17,7 @@ use crate::apply::{DEFAULT_STREAMS, find_rack};
 use crate::error::LabError;
 use crate::fault::{Fault, FaultKind, read_bucket, read_congestion, read_rate};
 use crate::problem::{Problem, unreadable};
-use crate::spec::{DEFAULT_NIC_BITS_PER_SEC, LabSpec, new_rack};
+use crate::spec::{DEFAULT_NIC_BITS_PER_SEC, LabSpec, MAX_PATHS, check_host_count, new_rack};
 
 type Field = Option<Spanned<Scalar>>;
 type Located = (Location, Problem);
@@ -202,6 +202,7 @@ fn read_rack(
         setting(entry.referenced, &name, rule)
     })?;
     let host_count = whole_number(hosts, "number of hosts", "4")?;
+    check_host_count(&name, host_count).map_err(|problem| (hosts.referenced, problem))?;
     let nics = match rack.nic.as_ref().or(file.nic.as_ref()) {
         Some(nics) => read_nics(nics)?,
         None => vec![DEFAULT_NIC_BITS_PER_SEC],
@@ -211,7 +212,8 @@ fn read_rack(
         return Err(setting(entry.referenced, &name, rule));
     };
     let mut made = new_rack(&name, host_count, &nics, Vec::new());
-    let together: u64 = made.hosts.iter().map(|host| host.nic.tx_bits_per_sec).sum();
+    let rates = made.hosts.iter().map(|host| host.nic.tx_bits_per_sec);
+    let together = rates.fold(0, u64::saturating_add);
     let paths = path_count(&[&rack.paths, &file.paths])?;
     let declared = [
         (&rack.uplink, &rack.oversubscription),
@@ -240,11 +242,11 @@ fn path_count(declared: &[&Field]) -> Result<usize, Located> {
         return Ok(1);
     };
     match whole_number(field, "number of paths", "4")? {
-        0 => Err((
+        count @ 1..=MAX_PATHS => Ok(count),
+        _ => Err((
             field.referenced,
-            Problem::Range("there is at least one path"),
+            Problem::Range("an uplink has 1 to 30 paths"),
         )),
-        count => Ok(count),
     }
 }
 
@@ -286,10 +288,10 @@ fn add_pods(topology: &mut Topology, entries: &[Spanned<PodEntry>]) -> Result<()
         let count = count.map_or(Ok(each), |field| {
             whole_number(field, "number of racks", "2")
         })?;
-        let mut together = 0;
+        let mut together = 0_u64;
         for rack in racks.by_ref().take(count) {
             rack.pod = Some(number);
-            together += rack.up_bits_per_sec();
+            together = rack.up_bits_per_sec().saturating_add(together);
         }
         let uplink = uplink_rate(&[(&pod.uplink, &pod.oversubscription)], together)?;
         let name = pod.name.as_ref().map(|name| name.value.0.clone());

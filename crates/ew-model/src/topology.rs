@@ -350,7 +350,8 @@ fn usable(paths: &[PathSpec], direction: impl Fn(&PathSpec) -> &DirectionSpec) -
         .filter(|path| path.link_up)
         .map(direction)
         .filter(|direction| direction.routed);
-    usable.map(|direction| direction.rate_bits_per_sec).sum()
+    let rates = usable.map(|direction| direction.rate_bits_per_sec);
+    rates.fold(0, u64::saturating_add)
 }
 
 fn validate_paths(owner: &str, paths: &[PathSpec]) -> Result<(), TopologyError> {

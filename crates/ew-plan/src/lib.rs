@@ -4,6 +4,7 @@
 pub mod adapt;
 pub mod estimate;
 pub mod expectation;
+pub mod fuzzing;
 mod identify;
 pub mod inventory;
 mod pattern;

@@ -1,14 +1,10 @@
 //! What a peer's message may take in memory: a promise that fuzzing alone would find broken by
 //! luck.
 
+use ew_fuzz::peak_bytes;
 use ew_proto::message::ToController;
 use ew_proto::{FrameDecoder, FrameError, MAX_FRAME_BYTES};
-use peak_alloc::PeakAlloc;
 
-#[global_allocator]
-static ALLOCATOR: PeakAlloc = PeakAlloc;
-
-/// The counter is the whole process', so one test does it all.
 #[test]
 fn a_frame_takes_at_most_64_times_its_length() {
     // A round's report whose flows are empty: five bytes each.
@@ -32,10 +28,7 @@ fn a_frame_takes_at_most_64_times_its_length() {
         let mut decoder = FrameDecoder::new();
         decoder.push(&(body.len() as u32).to_be_bytes());
         decoder.push(&body);
-        let before_bytes = ALLOCATOR.current_usage();
-        ALLOCATOR.reset_peak_usage();
-        let read = decoder.next::<ToController>();
-        let peak_bytes = ALLOCATOR.peak_usage().saturating_sub(before_bytes);
+        let (read, peak_bytes) = peak_bytes(|| decoder.next::<ToController>());
         let most_bytes = 64 * body.len() + (1 << 20);
         assert!(
             peak_bytes <= most_bytes,

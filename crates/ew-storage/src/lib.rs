@@ -12,6 +12,7 @@ mod call_times;
 mod content;
 mod error;
 mod file;
+pub mod fuzzing;
 mod hdfs;
 mod hdfs_user;
 mod maintenance;

@@ -264,12 +264,12 @@ fn read_hosts(path: &Path) -> Result<String, StorageError> {
 }
 
 /// One JSON array of nodes, or, as old versions have it, one object after the other.
-fn entries(path: &Path, text: &str) -> Result<Vec<Value>, StorageError> {
+pub(crate) fn entries(path: &Path, text: &str) -> Result<Vec<Value>, StorageError> {
     let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(text)
         .into_iter()
         .collect();
-    let nodes = values.map(|values| match values.as_slice() {
-        [Value::Array(nodes)] => nodes.clone(),
+    let nodes = values.map(|mut values| match values.as_mut_slice() {
+        [Value::Array(nodes)] => std::mem::take(nodes),
         _ => values,
     });
     match nodes {
@@ -292,7 +292,7 @@ fn is_of(entry: &Value, node: &DataNode) -> bool {
     name.eq_ignore_ascii_case(&node.host) || name == node.address
 }
 
-fn take_out(entries: &mut Vec<Value>, node: &DataNode, until_ms: u64) {
+pub(crate) fn take_out(entries: &mut Vec<Value>, node: &DataNode, until_ms: u64) {
     if !entries.iter().any(|entry| is_of(entry, node)) {
         entries.push(json!({"hostName": node.host}));
     }
@@ -302,7 +302,7 @@ fn take_out(entries: &mut Vec<Value>, node: &DataNode, until_ms: u64) {
     }
 }
 
-fn text_of(entries: &[Value]) -> String {
+pub(crate) fn text_of(entries: &[Value]) -> String {
     let lines: Vec<String> = entries.iter().map(|entry| format!("  {entry}")).collect();
     format!("[\n{}\n]\n", lines.join(",\n"))
 }

@@ -216,7 +216,7 @@ fn unless_denied<T>(answer: Result<T, StorageError>) -> Result<Option<T>, Storag
     }
 }
 
-fn replication(defaults: &[u8]) -> Option<u32> {
+pub(crate) fn replication(defaults: &[u8]) -> Option<u32> {
     let number = protobuf::first(defaults, 4).and_then(|field| field.number());
     number.and_then(|number| u32::try_from(number).ok())
 }
@@ -246,7 +246,7 @@ fn frame(messages: &[&[u8]]) -> Vec<u8> {
 }
 
 /// The answer without its header, or the exception in it.
-fn body(answer: &[u8]) -> Result<Vec<u8>, Problem> {
+pub(crate) fn body(answer: &[u8]) -> Result<Vec<u8>, Problem> {
     let (header, rest) = protobuf::delimited(answer).ok_or_else(no_hdfs)?;
     let status = protobuf::first(header, 2).and_then(|field| field.number());
     let words = |number| {
@@ -279,7 +279,7 @@ fn of_connection(error: &io::Error) -> Problem {
 }
 
 /// `DatanodeInfoProto`.
-fn data_node(info: &[u8]) -> Option<DataNode> {
+pub(crate) fn data_node(info: &[u8]) -> Option<DataNode> {
     let number = |tag| protobuf::first(info, tag).and_then(|field| field.number());
     let id = protobuf::first(info, 1)?.bytes()?;
     let word = |tag| {
@@ -302,7 +302,10 @@ fn data_node(info: &[u8]) -> Option<DataNode> {
 
 /// `GetListingResponseProto`: adds its files that are on one DataNode. Returns the last name, and
 /// how many are still to come.
-fn take_listing(answer: &[u8], found: &mut BTreeMap<u32, String>) -> (Option<Vec<u8>>, u64) {
+pub(crate) fn take_listing(
+    answer: &[u8],
+    found: &mut BTreeMap<u32, String>,
+) -> (Option<Vec<u8>>, u64) {
     let list = protobuf::first(answer, 1).and_then(|field| field.bytes());
     let list = list.unwrap_or_default();
     let mut last = None;

@@ -2,6 +2,7 @@
 
 use crate::error::{StoreError, io_error};
 use crate::events::EventReader;
+use crate::unknown::drop_unknown;
 use crate::{FORMAT_VERSION, MANIFEST_FILE};
 use ew_model::{Outcome, Plan, RecordedEvent, Run, RunEvent, RunManifest};
 use serde::Deserialize;
@@ -9,7 +10,8 @@ use std::io;
 use std::path::Path;
 
 /// Reads a run directory: `run.json` and everything in `events.jsonl`. A torn last line and kinds
-/// of events that only a newer version knows become warnings of the run.
+/// of events that only a newer version knows become warnings of the run, and so does what names
+/// hosts that it does not have.
 ///
 /// # Errors
 /// [`StoreError::NotARun`], [`StoreError::NewerVersion`], or where and how a file is damaged.
@@ -21,6 +23,12 @@ pub fn load(directory: &Path) -> Result<Run, StoreError> {
         fold(&mut run, event);
     }
     run.warnings.extend(events.warnings());
+    let unknown = drop_unknown(&mut run);
+    if unknown > 0 {
+        run.warnings.push(format!(
+            "{unknown} entries name hosts or racks that this run does not have, and were skipped: its directory is damaged"
+        ));
+    }
     Ok(run)
 }
 

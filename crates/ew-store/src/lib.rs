@@ -19,6 +19,7 @@ mod id;
 mod runs;
 mod table;
 mod tables;
+mod unknown;
 mod upgrade;
 mod writer;
 

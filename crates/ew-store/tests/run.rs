@@ -446,6 +446,32 @@ proptest! {
     }
 }
 
+#[test]
+fn hosts_that_a_run_does_not_have_are_skipped_and_counted() {
+    let temp_dir = TempDir::new().unwrap();
+    let lost = |host| RunEvent::HostLost {
+        host: HostId(host),
+        message: "silent".into(),
+    };
+    let record = FlowRecord {
+        dst: HostId(u32::MAX),
+        ..missing()
+    };
+    let round = RunEvent::RoundFinished {
+        stage: record.stage,
+        round: record.round,
+        records: vec![record, missing()],
+    };
+    let path = write_run(
+        temp_dir.path(),
+        &[at(1, lost(1)), at(2, lost(99)), at(3, round)],
+    );
+    let run = load(&path).unwrap();
+    assert_eq!((run.lost.len(), run.flows.len()), (1, 1));
+    let warning = run.warnings.last().unwrap();
+    assert!(warning.starts_with("2 entries name hosts"), "{warning}");
+}
+
 fn write_run(root: &Path, events: &[RecordedEvent]) -> PathBuf {
     let mut writer = RunWriter::create(root, manifest(7)).unwrap();
     for event in events {

@@ -114,7 +114,7 @@ pub(crate) fn next_notification(socket: &impl AsFd) -> io::Result<Option<Notific
 }
 
 /// The address of a `struct sockaddr_in` or `sockaddr_in6`.
-fn address(raw: &[u8]) -> Option<IpAddr> {
+pub(crate) fn address(raw: &[u8]) -> Option<IpAddr> {
     let family = u16::from_ne_bytes(raw.first_chunk().copied()?);
     match i32::from(family) {
         libc::AF_INET => {

@@ -21,6 +21,8 @@ pub mod error_queue;
 #[cfg(target_os = "linux")]
 pub mod ethtool;
 #[cfg(target_os = "linux")]
+pub mod fuzzing;
+#[cfg(target_os = "linux")]
 mod link;
 #[cfg(target_os = "linux")]
 pub mod namespace;

@@ -86,7 +86,7 @@ pub(crate) fn links() -> io::Result<BTreeMap<String, Link>> {
     Ok(joined(found))
 }
 
-fn joined(found: Vec<RawLink>) -> BTreeMap<String, Link> {
+pub(crate) fn joined(found: Vec<RawLink>) -> BTreeMap<String, Link> {
     let names: BTreeMap<u32, String> = found.iter().map(|l| (l.index, l.name.clone())).collect();
     let mut members: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for link in &found {
@@ -109,7 +109,7 @@ fn joined(found: Vec<RawLink>) -> BTreeMap<String, Link> {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct RawLink {
+pub(crate) struct RawLink {
     index: u32,
     name: String,
     kind: Option<String>,
@@ -120,7 +120,7 @@ struct RawLink {
     bond: Option<Bond>,
 }
 
-fn raw_link(body: &[u8]) -> Option<RawLink> {
+pub(crate) fn raw_link(body: &[u8]) -> Option<RawLink> {
     let mut link = RawLink {
         index: u32_at(body, 4)?,
         ..RawLink::default()

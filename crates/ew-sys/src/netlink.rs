@@ -170,10 +170,10 @@ fn any_address() -> io::Result<SockAddr> {
     Ok(address)
 }
 
-struct Message<'bytes> {
+pub(crate) struct Message<'bytes> {
     kind: u16,
     sequence: u32,
-    body: &'bytes [u8],
+    pub(crate) body: &'bytes [u8],
 }
 
 fn request(kind: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
@@ -187,7 +187,7 @@ fn request(kind: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
         let message = Message {
@@ -201,7 +201,7 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
 }
 
 /// `struct nlmsgerr`: 0 is an acknowledgement, else a negated errno.
-fn error_of(body: &[u8]) -> io::Result<()> {
+pub(crate) fn error_of(body: &[u8]) -> io::Result<()> {
     match u32_at(body, 0).map(|code| code as i32) {
         Some(0) => Ok(()),
         Some(code) => Err(io::Error::from_raw_os_error(code.saturating_neg())),

@@ -90,7 +90,10 @@ impl QdiscLister {
     }
 }
 
-fn egress(body: &[u8], name_of: impl Fn(u32) -> Option<String>) -> Option<EgressCounters> {
+pub(crate) fn egress(
+    body: &[u8],
+    name_of: impl Fn(u32) -> Option<String>,
+) -> Option<EgressCounters> {
     let counted = qdisc(body, name_of)?;
     let mut packets = 0;
     for (kind, value) in attributes(body.get(MESSAGE_BYTES..)?) {
@@ -111,7 +114,7 @@ fn egress(body: &[u8], name_of: impl Fn(u32) -> Option<String>) -> Option<Egress
     })
 }
 
-fn qdisc(body: &[u8], name_of: impl Fn(u32) -> Option<String>) -> Option<QdiscCounters> {
+pub(crate) fn qdisc(body: &[u8], name_of: impl Fn(u32) -> Option<String>) -> Option<QdiscCounters> {
     let mut qdisc = QdiscCounters {
         handle: u32_at(body, 8)?,
         root: u32_at(body, 12)? == TC_H_ROOT,

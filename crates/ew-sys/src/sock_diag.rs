@@ -145,7 +145,7 @@ fn old_request(attribute: u16) -> [u8; 60] {
     request
 }
 
-fn tcp_socket(body: &[u8]) -> Option<TcpSocket> {
+pub(crate) fn tcp_socket(body: &[u8]) -> Option<TcpSocket> {
     let head = Head::parse(body)?;
     let (info, length) = attributes(body.get(MESSAGE_BYTES..)?)
         .find(|(kind, _)| *kind == ATTRIBUTE_INFO)
@@ -169,7 +169,7 @@ fn tcp_socket(body: &[u8]) -> Option<TcpSocket> {
     })
 }
 
-fn udp_socket(body: &[u8]) -> Option<UdpSocket> {
+pub(crate) fn udp_socket(body: &[u8]) -> Option<UdpSocket> {
     let head = Head::parse(body)?;
     let memory =
         attributes(body.get(MESSAGE_BYTES..)?).find(|(kind, _)| *kind == ATTRIBUTE_SOCKET_MEMORY);

@@ -14,6 +14,9 @@ const SOFTNET_FLOW_LIMITED: usize = 10;
 const SOFTNET_BACKLOG: usize = 11;
 const SOFTNET_CPU: usize = 12;
 
+/// `CONFIG_NR_CPUS` of the largest kernels; more is not believed.
+const MAX_CPUS: u32 = 8192;
+
 /// One entry per online CPU: times and packets.
 pub(crate) fn cpus(root: &Path, buffer: &mut FileBuffer) -> Vec<CpuReading> {
     let text = buffer.read(root.join("proc/stat")).unwrap_or_default();
@@ -53,7 +56,7 @@ fn cpu_list(text: &str) -> impl Iterator<Item = u32> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let range = first.trim().parse().ok().zip(last.trim().parse().ok());
         range
-            .map(|(first, last): (u32, u32)| first..=last)
+            .map(|(first, last): (u32, u32)| first..=last.min(MAX_CPUS - 1))
             .into_iter()
             .flatten()
     })
@@ -118,6 +121,7 @@ mod tests {
         assert!(read("nothing-here").is_empty());
         assert_eq!(cpu_list("").count(), 0);
         assert_eq!(cpu_list("0-2,9").collect::<Vec<_>>(), [0, 1, 2, 9]);
+        assert_eq!(cpu_list("0-4294967295").count(), 8192, "no kernel has more");
         assert_eq!(softnet(&[1, 2]), None);
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn disks(root: &Path, buffer: &mut FileBuffer) -> Vec<DiskCounters> {
     // The kernel writes the slash of a name such as cciss/c0d0 as an exclamation mark there.
     let is_whole = |name: &str| !know_whole || whole.join(name.replace('/', "!")).exists();
     let used = text.lines().filter_map(disk_line);
-    used.filter(|d| d.reads + d.writes > 0 && is_whole(&d.name))
+    used.filter(|d| (d.reads > 0 || d.writes > 0) && is_whole(&d.name))
         .collect()
 }
 

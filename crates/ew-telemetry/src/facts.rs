@@ -47,7 +47,7 @@ pub fn free_bytes_beside_executable() -> Option<u64> {
     free_bytes(executable.parent()?.parent()?).ok()
 }
 
-fn facts_below(root: &Path) -> HostFacts {
+pub(crate) fn facts_below(root: &Path) -> HostFacts {
     let kernel_name = |name: &str| {
         let path = root.join("proc/sys/kernel").join(name);
         std::fs::read_to_string(path).map(|text| text.trim().to_owned())
@@ -65,7 +65,7 @@ fn facts_below(root: &Path) -> HostFacts {
 }
 
 /// All but the links.
-fn hardware(root: &Path) -> HardwareFacts {
+pub(crate) fn hardware(root: &Path) -> HardwareFacts {
     let cpus = cpu_counters(root).into_iter().map(|cpu| cpu.cpu);
     HardwareFacts {
         numa_nodes: numa_nodes(root).into_iter().collect(),

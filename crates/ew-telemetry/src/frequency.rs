@@ -65,7 +65,8 @@ fn busiest(before: &BTreeMap<u32, u64>, now: &BTreeMap<u32, u64>) -> BTreeSet<u3
 fn worked_ticks(cpu: &CpuReading) -> u64 {
     let times = &cpu.times;
     let interrupts = [times.irq_ticks, times.softirq_ticks].into_iter().flatten();
-    times.user_ticks + times.nice_ticks + times.system_ticks + interrupts.sum::<u64>()
+    let processes = [times.user_ticks, times.nice_ticks, times.system_ticks];
+    interrupts.chain(processes).fold(0, u64::saturating_add)
 }
 
 fn frequencies_hz(root: &Path, buffer: &mut FileBuffer, asked: &BTreeSet<u32>) -> Vec<(u32, u64)> {
@@ -81,7 +82,7 @@ fn frequencies_hz(root: &Path, buffer: &mut FileBuffer, asked: &BTreeSet<u32>) -
 
 fn scaling_hz(root: &Path, cpu: u32, name: &str) -> Option<u64> {
     let path = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
-    number(root.join(path)).map(|khz| khz * 1000)
+    number(root.join(path))?.checked_mul(1000)
 }
 
 /// `processor : 3`, then `cpu MHz : 2445.428`; other architectures than x86 do not report.

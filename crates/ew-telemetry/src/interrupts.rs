@@ -33,7 +33,10 @@ impl InterruptReader {
             }
             interrupt.per_cpu.retain(|(_, count)| *count > 0);
         }
-        let raised = |i: &InterruptCounters| i.per_cpu.iter().map(|(_, count)| count).sum::<u64>();
+        let raised = |i: &InterruptCounters| {
+            let counts = i.per_cpu.iter().map(|(_, count)| *count);
+            counts.fold(0, u64::saturating_add)
+        };
         all.retain(|interrupt| raised(interrupt) > 0);
         all.sort_by_key(|interrupt| std::cmp::Reverse(raised(interrupt)));
         all.truncate(MAX_TOLD);

@@ -12,6 +12,7 @@ mod disks;
 mod facts;
 mod file;
 mod frequency;
+pub mod fuzzing;
 mod host;
 mod interrupts;
 mod limits;

@@ -61,7 +61,7 @@ fn is_the_machines_own_network(root: &Path) -> bool {
 
 /// A file an interface, named by its index: for each neighbour the frame's length, 64 bits, little
 /// endian, and the frame (`link_lldp_save()` of systemd's networkd-link.c).
-fn of_networkd(root: &Path) -> BTreeMap<String, SwitchPort> {
+pub(crate) fn of_networkd(root: &Path) -> BTreeMap<String, SwitchPort> {
     let interfaces = std::fs::read_dir(root.join("sys/class/net"));
     let of_interface = |entry: std::fs::DirEntry| {
         let index = std::fs::read_to_string(entry.path().join("ifindex")).ok()?;
@@ -77,7 +77,7 @@ fn of_networkd(root: &Path) -> BTreeMap<String, SwitchPort> {
     entries.filter_map(of_interface).collect()
 }
 
-fn saved_frames(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn saved_frames(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (length, behind) = rest.split_first_chunk()?;
         let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
@@ -89,7 +89,7 @@ fn saved_frames(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The sender of an LLDP frame.
-fn switch_port_in(frame: &[u8]) -> Option<SwitchPort> {
+pub(crate) fn switch_port_in(frame: &[u8]) -> Option<SwitchPort> {
     let (mut chassis, mut name) = (None, None);
     let (mut port, mut described) = (None, None);
     for (kind, value) in elements(frame.get(ETHERNET_BYTES..)?) {
@@ -165,7 +165,7 @@ fn ask_lldpd() -> Option<Value> {
 }
 
 /// From `lldpcli -f json0`, in which everything is a list (lldpcli(8)).
-fn of_lldpd(answer: &Value) -> BTreeMap<String, SwitchPort> {
+pub(crate) fn of_lldpd(answer: &Value) -> BTreeMap<String, SwitchPort> {
     let all = answer["lldp"].as_array().into_iter().flatten();
     let interfaces = all.flat_map(|lldp| lldp["interface"].as_array().into_iter().flatten());
     let word = |value: &Value| text(value.as_str()?.as_bytes());

@@ -84,7 +84,7 @@ fn process(root: &Path, buffer: &mut FileBuffer, pid: u32, before: Option<Known>
     let (mut counters, is_kernels) = stat(pid, text)?;
     counters.read_ns = monotonic_ns();
     let before = before.filter(|known| known.counters.start_ticks == counters.start_ticks);
-    let ticks = |c: &ProcessCounters| c.user_ticks + c.system_ticks;
+    let ticks = |c: &ProcessCounters| c.user_ticks.saturating_add(c.system_ticks);
     if let Some(quiet) = before.filter(|known| ticks(&known.counters) == ticks(&counters)) {
         counters.read_bytes = quiet.counters.read_bytes;
         counters.written_bytes = quiet.counters.written_bytes;

@@ -86,7 +86,7 @@ fn add_ipv6(counters: &mut ProtocolCounters, name: &str, value: u64) {
         "Ip6ReasmFails" => &mut counters.ip_reassembly_failures,
         _ => return,
     };
-    *field = Some(field.unwrap_or(0) + value);
+    *field = Some(field.unwrap_or(0).saturating_add(value));
 }
 
 #[cfg(test)]

@@ -209,9 +209,9 @@ fn datagrams(fields: &[&str]) -> Option<(u64, u64, u64, u64)> {
 
 /// Streams run side by side: bytes add up, the longest gives the time.
 fn sum<'a>(lines: impl IntoIterator<Item = &'a Line>) -> BothEnds {
-    let (mut bytes, mut window_ns, mut streams) = (0, 0, Vec::new());
+    let (mut bytes, mut window_ns, mut streams) = (0_u64, 0, Vec::new());
     for line in lines {
-        bytes += line.bytes;
+        bytes = bytes.saturating_add(line.bytes);
         window_ns = time_of_bytes_ns(line.bytes, line.bits_per_sec).max(window_ns);
         streams.push(StreamRecord {
             bytes: line.bytes,
@@ -227,20 +227,15 @@ fn sum<'a>(lines: impl IntoIterator<Item = &'a Line>) -> BothEnds {
 
 /// What a server of datagrams counted. `None` without a stream.
 fn received(lines: &[Line]) -> Option<EndRecord> {
-    let counts: Vec<_> = lines.iter().filter_map(|line| line.datagrams).collect();
-    let mean_jitter_ns = counts
-        .iter()
-        .map(|(jitter, ..)| jitter)
-        .sum::<u64>()
-        .checked_div(counts.len() as u64)?;
+    type Counts = (u64, u64, u64, u64);
+    let counts: Vec<Counts> = lines.iter().filter_map(|line| line.datagrams).collect();
+    let all = |count: fn(&Counts) -> u64| counts.iter().map(count).fold(0, u64::saturating_add);
+    let mean_jitter_ns = all(|(jitter_ns, ..)| *jitter_ns).checked_div(counts.len() as u64)?;
     Some(EndRecord {
         datagrams: Some(DatagramCounts {
-            received: counts
-                .iter()
-                .map(|(_, lost, total, _)| total.saturating_sub(*lost))
-                .sum(),
-            lost: counts.iter().map(|(_, lost, ..)| lost).sum(),
-            reordered: counts.iter().map(|(.., reordered)| reordered).sum(),
+            received: all(|(_, lost, total, _)| total.saturating_sub(*lost)),
+            lost: all(|(_, lost, ..)| *lost),
+            reordered: all(|(.., reordered)| *reordered),
             duplicates: 0,
             jitter_ns: mean_jitter_ns,
         }),

@@ -7,6 +7,7 @@
 
 mod discover;
 mod figures;
+pub mod fuzzing;
 mod idle;
 mod iperf;
 mod iperf3;

@@ -91,7 +91,7 @@ fn times(stdout: &str) -> Histogram {
     for same in times.chunk_by(|a, b| a == b) {
         histogram.buckets.push((same[0], same.len() as u64));
     }
-    histogram.sum_ns = times.iter().sum();
+    histogram.sum_ns = times.iter().copied().fold(0, u64::saturating_add);
     histogram.min_ns = times.first().copied().unwrap_or(0);
     histogram.max_ns = times.last().copied().unwrap_or(0);
     histogram

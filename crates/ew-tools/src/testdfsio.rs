@@ -64,8 +64,8 @@ const POLL: Duration = Duration::from_millis(50);
 /// A longer line comes in pieces.
 const MAX_LINE_BYTES: u64 = 1000;
 /// Lines kept of a log's begin, and as many of its end.
-const MAX_LINES: usize = 2000;
-const MAX_RESULT_BYTES: usize = 64 << 10;
+pub(crate) const MAX_LINES: usize = 2000;
+pub(crate) const MAX_RESULT_BYTES: usize = 64 << 10;
 /// Lines that may wait to be read by us.
 const MAX_WAITING: usize = 256;
 
@@ -288,18 +288,18 @@ enum Ended {
 }
 
 /// A line of one of the two streams.
-struct Line {
-    at_ns: u64,
-    text: String,
-    is_stdout: bool,
+pub(crate) struct Line {
+    pub(crate) at_ns: u64,
+    pub(crate) text: String,
+    pub(crate) is_stdout: bool,
 }
 
 /// What is kept of the output.
-struct Log {
+pub(crate) struct Log {
     began_ns: u64,
-    kept: TestDfsioLog,
+    pub(crate) kept: TestDfsioLog,
     /// The last lines, when the first ones are full.
-    tail: VecDeque<LogLine>,
+    pub(crate) tail: VecDeque<LogLine>,
     application: Option<String>,
     is_killed: bool,
     /// Whether a job was submitted, to whomever.
@@ -394,8 +394,7 @@ fn read_lines(
             .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut bytes)
         {
-            let text = String::from_utf8_lossy(&bytes);
-            let text = text.trim_end().replace('\t', "        ");
+            let text = line_text(&bytes);
             let at_ns = monotonic_ns() - began_ns;
             let line = Line {
                 at_ns,
@@ -412,8 +411,14 @@ fn read_lines(
     named.spawn(read).map(|_| ())
 }
 
+/// A line without its end; a tab may be shown as nothing.
+pub(crate) fn line_text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.trim_end().replace('\t', "        ")
+}
+
 impl Log {
-    fn new(program: &Path, words: &[String]) -> Self {
+    pub(crate) fn new(program: &Path, words: &[String]) -> Self {
         let program = program.display().to_string();
         Self {
             began_ns: monotonic_ns(),
@@ -428,7 +433,7 @@ impl Log {
         }
     }
 
-    fn take(&mut self, line: Line, say: &mut dyn FnMut(String)) {
+    pub(crate) fn take(&mut self, line: Line, say: &mut dyn FnMut(String)) {
         let is_of_block = BLOCK
             .iter()
             .any(|part| line.text.trim_start().starts_with(part));
@@ -481,7 +486,7 @@ impl Log {
         }
     }
 
-    fn last_line(&self) -> &str {
+    pub(crate) fn last_line(&self) -> &str {
         let last = self.tail.back().or(self.kept.lines.last());
         last.map_or("none", |line| without_prefix(&line.text))
     }

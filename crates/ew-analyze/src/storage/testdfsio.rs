@@ -72,7 +72,10 @@ pub fn analyze(log: &TestDfsioLog, bytes: u64) -> (Option<Figures>, HadoopJob) {
     let io_s = figures.filter(|found| found.throughput_mb_per_sec > 0.0);
     let tasks = Tasks {
         maps: counter("Launched map tasks"),
-        lost_maps: lost.into_iter().filter_map(counter).sum(),
+        lost_maps: lost
+            .into_iter()
+            .filter_map(counter)
+            .fold(0, u64::saturating_add),
         map_s: seconds("Total time spent by all map tasks (ms)"),
         reduce_s: seconds("Total time spent by all reduce tasks (ms)"),
         io_s: io_s.map(|found| found.total_mb / found.throughput_mb_per_sec),
@@ -161,11 +164,12 @@ fn phases(log: &TestDfsioLog) -> Phases {
 
 /// When map tasks ran, from the step's common start: begin and length, ns. `None`: the log does not
 /// show it.
-pub(super) fn map_span(log: &TestDfsioLog) -> Option<(u64, u64)> {
+pub(crate) fn map_span(log: &TestDfsioLog) -> Option<(u64, u64)> {
     let phases = phases(log);
     let began_s = phases.submit_s? + phases.launch_s?;
     let ns = |seconds: f64| (seconds * 1e9) as u64;
-    Some((log.started_ns + ns(began_s), ns(phases.map_s?)))
+    let began_ns = log.started_ns.saturating_add(ns(began_s));
+    Some((began_ns, ns(phases.map_s?)))
 }
 
 /// `    Launched map tasks=8`.

@@ -4,7 +4,7 @@ use super::groups::GroupSources;
 use super::host_file::{HostFile, read_host_file, split_login};
 use super::host_list::{ListedHost, rack_name_of_file};
 use super::node_set_error::NodeSetError;
-use super::nodeset::{GroupName, NodeSet, group_names};
+use super::nodeset::{GroupName, MAX_NODES, NodeSet, group_names};
 use super::rack_list::{InlineRack, parse_racks};
 use ew_model::inventory::Login;
 use ew_model::{Host, Inventory, Rack, RackId};
@@ -160,6 +160,21 @@ pub enum InventoryError {
         /// Their address.
         address: IpAddr,
     },
+}
+
+/// Makes sure that an inventory is no larger than a set can be.
+///
+/// # Errors
+/// [`InventoryError::HostFile`] at this location.
+pub(super) fn check_count(hosts: usize, location: &str) -> Result<(), InventoryError> {
+    match hosts {
+        ..=MAX_NODES => Ok(()),
+        _ => Err(InventoryError::HostFile {
+            location: location.to_owned(),
+            problem: format!("more than {MAX_NODES} hosts"),
+            remedy: "name a smaller set".into(),
+        }),
+    }
 }
 
 /// A rack and all hosts known to be in it, asked for or not.
@@ -319,6 +334,7 @@ fn racks_as_asked(
                     location: format!("--racks {name}={set}"),
                     name,
                 });
+                check_count(racks.iter().map(|rack| rack.hosts.len()).sum(), "--racks")?;
             }
             continue;
         }
@@ -335,6 +351,7 @@ fn racks_as_asked(
             name: group,
             location,
         });
+        check_count(racks.iter().map(|rack| rack.hosts.len()).sum(), "--racks")?;
     }
     with_unique_names(racks)
 }

@@ -272,6 +272,25 @@ pub(super) fn parse_config(text: &str, origin: &str) -> Result<Config, GroupsErr
     Ok(config)
 }
 
+/// Reads what may be a groups.conf, and all that it is asked for.
+pub(crate) fn fuzzed_config(text: &str) {
+    let Ok(mut config) = parse_config(text, "groups.conf") else {
+        return;
+    };
+    for key in ["confdir", "autodir"] {
+        let directories = config.directories(key, Path::new("/etc/clustershell"));
+        assert!(directories.len() <= text.len());
+    }
+    for section in config.sections() {
+        assert!(section.names().count() <= text.len());
+        let map = section.get("map").unwrap_or_default();
+        let _ = substitute(map, &[("CFGDIR", "/etc"), ("GROUP", "g1")]);
+    }
+    if let Ok(more) = parse_config(text, "groups.conf") {
+        config.override_with(more);
+    }
+}
+
 /// Replaces `$NAME` and `${NAME}` for the names given and `$$` by `$`; other dollar signs stay for
 /// the shell.
 pub(super) fn substitute(template: &str, variables: &[(&str, &str)]) -> String {

@@ -1,6 +1,6 @@
 //! Plain host files: one name a line, as `nodes.rack1` of the shell loops people use.
 
-use super::build::InventoryError;
+use super::build::{InventoryError, check_count};
 use super::groups::GroupSources;
 use super::host_file::split_login;
 use super::nodeset::NodeSet;
@@ -78,6 +78,7 @@ pub(super) fn parse_host_list(
                 remedy: "write each host with its address on a line of its own".into(),
             });
         }
+        check_count(hosts.len() + names.len(), &location)?;
         hosts.extend(names.iter().map(|name| ListedHost {
             address,
             ..ListedHost::of_login(name, location.clone())
@@ -170,6 +171,7 @@ mod tests {
             ("ok\nn1 10.0.0.1 eth1\n", "third column `eth1`"),
             ("ok\na b 10.0.0.1\n", "several"),
             ("ok\nn[1-2\n", "bracket"),
+            ("n[1-9]\nn[1-1000000]\nn[1-1000000]\n", "more than 1000000"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains("line 2") && error.contains(word), "{error}");

@@ -33,6 +33,7 @@ mod upcall;
 pub use build::{
     InventoryError, InventoryRequest, NamedText, Roster, apply_addresses, build, check_addresses,
 };
+pub(crate) use group_files::fuzzed_config;
 pub use groups::{GroupEnvironment, GroupSources, GroupsError};
 pub use host_list::rack_name_of_file;
 pub use hosts_file::parse_hosts_file;

@@ -9,7 +9,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The largest set that is worked with; more is an error rather than exhausted memory.
-pub const MAX_NODES: usize = 1_000_000;
+/// A fuzzer is to find what is wrong, not to wait for a million names.
+pub const MAX_NODES: usize = if cfg!(fuzzing) { 10_000 } else { 1_000_000 };
+
+/// Numbers of all names that are worked with at a time: a name may have several.
+pub(super) const MAX_INDEXES: usize = 8 * MAX_NODES;
+
+/// A host's name has at most 253 characters (RFC 1035); all names of a set have so many on average.
+const MAX_SHAPE_BYTES: usize = 256;
 
 /// How deep groups may nest.
 const MAX_GROUP_DEPTH: usize = 64;
@@ -206,7 +213,9 @@ impl NodeSet {
             .indexes
             .iter()
             .fold(1_usize, |n, set| n.saturating_mul(set.len()));
-        if size > MAX_NODES {
+        let indexes = size.saturating_mul(operand.indexes.len());
+        let names_bytes = size.saturating_mul(operand.shape.len());
+        if size > MAX_NODES || indexes > MAX_INDEXES || names_bytes > MAX_NODES * MAX_SHAPE_BYTES {
             return Err(TooLarge);
         }
         let mut tuples = cartesian(&operand.indexes);
@@ -363,6 +372,8 @@ struct Evaluator<'a> {
     sources: &'a GroupSources,
     /// Groups already resolved; the flag shows whether wildcards were looked up.
     resolved: BTreeMap<(GroupKey, bool), NodeSet>,
+    /// How many nodes they have in all.
+    resolved_nodes: usize,
     /// Groups being resolved, outermost first.
     open: Vec<GroupKey>,
     /// False while all nodes of a source are being gathered: a wildcard can only select among nodes
@@ -375,6 +386,7 @@ impl<'a> Evaluator<'a> {
         Self {
             sources,
             resolved: BTreeMap::new(),
+            resolved_nodes: 0,
             open: Vec::new(),
             match_wildcards: true,
         }
@@ -492,6 +504,10 @@ impl<'a> Evaluator<'a> {
         let nodes = self.resolve(&key, operand, text);
         self.open.pop();
         let nodes = nodes?;
+        self.resolved_nodes += nodes.len();
+        if self.resolved_nodes > MAX_INDEXES {
+            return Err(fault(TooLarge.at(operand.span.clone())));
+        }
         self.resolved
             .insert((key, self.match_wildcards), nodes.clone());
         Ok(nodes)
@@ -726,6 +742,21 @@ mod tests {
         );
         assert!(count("n[1-1001]x[1-1000]", &none).is_err());
         assert!(count("n[1-1000]x[1-1000]x[1-1000]", &none).is_err());
+        let many = |part: &str, times: usize| format!("n{}", part.repeat(times));
+        assert!(count(&many(",n[1-1000000]", 9), &none).is_err());
+        assert!(count(&many("[1-1000000]x", 9), &none).is_err());
+        assert!(count(&many("a1", 9).replace('n', "n[1-1000000]"), &none).is_err());
+        assert!(count(&many("a", 257).replace('n', "n[1-1000000]"), &none).is_err());
+    }
+
+    #[test]
+    fn groups_are_bounded_together() {
+        let line = |number: usize| format!("g{number}: n[1-1000000]\n");
+        let text: String = (0..9).map(line).collect();
+        let sources = GroupSources::from_flat("x", &text, "test").unwrap();
+        assert_eq!(count("@g0,@g1", &sources).unwrap(), MAX_NODES);
+        assert_eq!(count("@*", &sources).unwrap(), MAX_NODES);
+        assert!(count("@g[0-8]", &sources).is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! Digits in the text are indexes like those in brackets, so that `r1n[1-2]` has two dimensions.
 
 use super::node_set_error::Fault;
+use super::nodeset::{MAX_INDEXES, MAX_NODES};
 use super::ranges::{Index, parse_list};
 use std::ops::Range;
 
@@ -54,13 +55,14 @@ pub(super) enum Blanks {
 pub(super) fn parse(text: &str, blanks: Blanks) -> Result<Vec<Operand>, Fault> {
     let mut operands = Vec::new();
     let mut operator = Operator::Union;
+    let mut left = MAX_INDEXES;
     let mut position = skip_blanks(text, 0);
     while position < text.len() {
         let end = operand_end(text, position)?;
         if end == position {
             return Err(missing_operand(text, position));
         }
-        operands.push(parse_operand(text, position..end, operator)?);
+        operands.push(parse_operand(text, position..end, operator, &mut left)?);
         position = skip_blanks(text, end);
         let Some(next) = text[position..].chars().next() else {
             return Ok(operands);
@@ -105,6 +107,11 @@ impl Shape {
         }
         name.push_str(rest);
         name
+    }
+
+    /// Bytes of its text, a slot taken for two.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     pub(super) fn contains(&self, c: char) -> bool {
@@ -230,7 +237,13 @@ fn blank_inside(text: &str, blank: Range<usize>) -> Fault {
     Fault::new(blank, "blank inside a name", remedy)
 }
 
-fn parse_operand(text: &str, span: Range<usize>, operator: Operator) -> Result<Operand, Fault> {
+/// `left` is how many numbers brackets may still list.
+fn parse_operand(
+    text: &str,
+    span: Range<usize>,
+    operator: Operator,
+    left: &mut usize,
+) -> Result<Operand, Fault> {
     let mut shape = Shape::default();
     let mut indexes = Vec::new();
     let mut position = span.start;
@@ -249,12 +262,17 @@ fn parse_operand(text: &str, span: Range<usize>, operator: Operator) -> Result<O
         }
         shape.push_text(&text[position..lead], |index| indexes.push(vec![index]));
         shape.push_index_slot();
-        indexes.push(parse_list(
+        let list = parse_list(
             &text[open + 1..close],
             open + 1,
             &text[lead..open],
             &text[behind..tail],
-        )?);
+        )?;
+        *left = left.checked_sub(list.len()).ok_or_else(|| {
+            let problem = format!("more than {MAX_NODES} nodes");
+            Fault::new(open..behind, problem, "name a smaller set")
+        })?;
+        indexes.push(list);
         position = tail;
     }
     shape.push_text(&text[position..span.end], |index| indexes.push(vec![index]));

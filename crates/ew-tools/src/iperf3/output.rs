@@ -5,6 +5,8 @@ use crate::tool::BothEnds;
 use ew_model::record::{DatagramCounts, EndRecord, Interval, StreamRecord, TcpInfo};
 use ew_proto::message::{FlowOrder, Role};
 use serde::Deserialize;
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use std::fmt;
 use std::net::IpAddr;
 
 /// Headers of IP and TCP without options, and the length of TCP's timestamps option with padding
@@ -13,13 +15,16 @@ const IPV4_TCP_HEADERS_BYTES: u32 = 40;
 const IPV6_TCP_HEADERS_BYTES: u32 = 60;
 const TIMESTAMPS_BYTES: u32 = 12;
 
+/// `MAX_STREAMS` of iperf_api.h, in both directions.
+const MAX_STREAMS: usize = 2 * 128;
+
 /// What is used of `iperf3 -J`.
 #[derive(Deserialize)]
 pub(super) struct Output {
     #[serde(default)]
     start: Start,
     #[serde(default)]
-    intervals: Vec<IntervalBlock>,
+    intervals: Intervals,
     #[serde(default)]
     end: EndBlock,
     /// Its own words, when it failed.
@@ -38,6 +43,13 @@ struct Connected {
     socket: i64,
     local_port: u16,
     remote_port: u16,
+}
+
+/// The intervals that count, and the last of all.
+#[derive(Default)]
+struct Intervals {
+    counted: Vec<Interval>,
+    last: Option<IntervalBlock>,
 }
 
 #[derive(Deserialize)]
@@ -69,7 +81,7 @@ struct Sum {
 
 #[derive(Default, Deserialize)]
 struct EndBlock {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stream_ends")]
     streams: Vec<StreamEnds>,
     sum_sent: Option<Sum>,
     sum_received: Option<Sum>,
@@ -108,7 +120,7 @@ struct StreamEnd {
 impl Output {
     /// The client's own end has the intervals; the other end's figures came over iperf3's control
     /// connection.
-    pub(super) fn into_ends(self, order: &FlowOrder) -> Result<BothEnds, String> {
+    pub(super) fn into_ends(mut self, order: &FlowOrder) -> Result<BothEnds, String> {
         let sent = self.end.sum_sent.as_ref();
         let received = self.end.sum_received.as_ref();
         let (Some(sent), Some(received)) = (sent, received) else {
@@ -120,7 +132,7 @@ impl Output {
                 order.peer
             ));
         }
-        let intervals = self.intervals();
+        let intervals = std::mem::take(&mut self.intervals.counted);
         let (sender_intervals, receiver_intervals) = match order.role {
             Role::Send => (intervals, Vec::new()),
             Role::Receive => (Vec::new(), intervals),
@@ -167,7 +179,10 @@ impl Output {
     /// `None` for TCP.
     fn datagrams(&self, received: &Sum) -> Option<DatagramCounts> {
         let streams: Vec<&UdpEnds> = self.end.streams.iter().flat_map(|s| &s.udp).collect();
-        let sum = |count: fn(&UdpEnds) -> u64| streams.iter().map(|s| count(s)).sum();
+        let sum = |count: fn(&UdpEnds) -> u64| {
+            let counts = streams.iter().map(|s| count(s));
+            counts.fold(0, u64::saturating_add)
+        };
         (!streams.is_empty()).then(|| DatagramCounts {
             received: sum(UdpEnds::received),
             lost: sum(UdpEnds::lost),
@@ -175,17 +190,6 @@ impl Output {
             duplicates: 0,
             jitter_ns: nanoseconds(received.jitter_ms / 1e3),
         })
-    }
-
-    fn intervals(&self) -> Vec<Interval> {
-        let sums = self.intervals.iter().filter_map(|i| i.sum.as_ref());
-        sums.filter(|sum| !sum.omitted)
-            .map(|sum| Interval {
-                offset_ns: nanoseconds(sum.start),
-                length_ns: nanoseconds(sum.end - sum.start),
-                bytes: sum.bytes,
-            })
-            .collect()
     }
 
     /// One stream at the client's own end, or with the ports swapped at the other end.
@@ -205,7 +209,7 @@ impl Output {
     /// The MSS is that of its control connection, and is taken for both directions, as the two ends
     /// agree on it.
     fn tcp_info(&self, end: &StreamEnd, peer: IpAddr) -> Option<TcpInfo> {
-        let last = self.intervals.last()?;
+        let last = self.intervals.last.as_ref()?;
         let last = last.streams.iter().find(|s| s.socket == end.socket)?;
         let mss = self.start.tcp_mss_default.filter(|mss| *mss > 0)?;
         let path_mtu_bytes = last.pmtu?;
@@ -225,6 +229,62 @@ impl Output {
             timestamps: path_mtu_bytes.checked_sub(headers + TIMESTAMPS_BYTES) == Some(mss),
             ..TcpInfo::default()
         })
+    }
+}
+
+impl<'de> Deserialize<'de> for Intervals {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(IntervalsVisitor)
+    }
+}
+
+/// Keeps no block but the last: a day has many.
+struct IntervalsVisitor;
+
+impl<'de> Visitor<'de> for IntervalsVisitor {
+    type Value = Intervals;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of intervals")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut blocks: A) -> Result<Intervals, A::Error> {
+        let mut intervals = Intervals::default();
+        while let Some(block) = blocks.next_element::<IntervalBlock>()? {
+            let sum = block.sum.as_ref().filter(|sum| !sum.omitted);
+            intervals.counted.extend(sum.map(|sum| Interval {
+                offset_ns: nanoseconds(sum.start),
+                length_ns: nanoseconds(sum.end - sum.start),
+                bytes: sum.bytes,
+            }));
+            intervals.last = Some(block);
+        }
+        Ok(intervals)
+    }
+}
+
+fn stream_ends<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<StreamEnds>, D::Error> {
+    deserializer.deserialize_seq(StreamsVisitor)
+}
+
+struct StreamsVisitor;
+
+impl<'de> Visitor<'de> for StreamsVisitor {
+    type Value = Vec<StreamEnds>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of streams")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Vec<StreamEnds>, A::Error> {
+        let mut streams = Vec::new();
+        while let Some(stream) = all.next_element()? {
+            if streams.len() == MAX_STREAMS {
+                return Err(A::Error::custom(format!("more than {MAX_STREAMS} streams")));
+            }
+            streams.push(stream);
+        }
+        Ok(streams)
     }
 }
 

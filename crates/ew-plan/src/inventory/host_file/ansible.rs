@@ -1,9 +1,10 @@
 //! The content of an Ansible inventory, whichever way it is written.
 
 use super::HostFile;
-use crate::inventory::build::InventoryError;
+use crate::inventory::build::{InventoryError, check_count};
 use crate::inventory::host_list::ListedHost;
-use crate::inventory::nodeset::MAX_NODES;
+use crate::inventory::nodeset::{MAX_INDEXES, MAX_NODES};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Variables of a host or a group.
@@ -22,7 +23,7 @@ pub(super) struct Tree {
 
 #[derive(Debug, Default)]
 struct Group {
-    hosts: Vec<String>,
+    hosts: BTreeSet<String>,
     children: BTreeSet<String>,
     variables: Variables,
 }
@@ -47,12 +48,9 @@ impl Tree {
             let own = self.variables.entry(name.clone()).or_default();
             own.extend(port.map(|port| ("ansible_port".to_owned(), port.to_owned())));
             own.extend(variables.clone());
-            let members = &mut self.group(group).hosts;
-            if !members.contains(&name) {
-                members.push(name);
-            }
+            self.group(group).hosts.insert(name);
         }
-        Ok(())
+        check_count(self.hosts.len(), location)
     }
 
     /// Adds a group below another.
@@ -74,24 +72,42 @@ impl Tree {
     /// group with `rack` in its name.
     pub(super) fn into_host_file(mut self, location: &str) -> Result<HostFile, InventoryError> {
         self.group(ALL);
-        let groups: BTreeMap<String, Vec<String>> = self
-            .groups
-            .keys()
-            .map(|name| (name.clone(), self.members(name)))
-            .collect();
+        let groups = self.all_members(location)?;
+        let groups_of_host = self.groups_of_hosts(&groups);
         let mut hosts = Vec::new();
         for name in &self.hosts {
-            let variables = self.effective(name, &groups);
+            let of_host = groups_of_host.get(name).map_or(&[][..], Vec::as_slice);
+            let variables = self.effective(name, of_host);
             if variables.get("ansible_connection").map(String::as_str) != Some("local") {
-                let rack = self.rack_of(name, &variables, &groups);
+                let rack = self.rack_of(&variables, of_host);
                 hosts.push(listed(name, &variables, rack, location)?);
             }
         }
+        drop(groups_of_host);
         Ok(HostFile {
             hosts,
             groups,
             is_catalogue: true,
         })
+    }
+
+    /// All hosts of every group.
+    fn all_members(&self, location: &str) -> Result<BTreeMap<String, Vec<String>>, InventoryError> {
+        let mut groups = BTreeMap::new();
+        let mut count = 0;
+        for name in self.groups.keys() {
+            let members = self.members(name);
+            count += members.len();
+            if count > MAX_INDEXES {
+                return Err(InventoryError::HostFile {
+                    location: location.to_owned(),
+                    problem: format!("groups of more than {MAX_INDEXES} hosts in all"),
+                    remedy: "give an inventory with fewer groups".into(),
+                });
+            }
+            groups.insert(name.clone(), members);
+        }
+        Ok(groups)
     }
 
     /// All hosts of a group and of those below it.
@@ -100,13 +116,36 @@ impl Tree {
             return self.hosts.clone();
         }
         let below = self.with_descendants(group);
-        let is_member = |host: &&String| {
-            below
-                .iter()
-                .filter_map(|name| self.groups.get(name))
-                .any(|group| group.hosts.contains(*host))
-        };
-        self.hosts.iter().filter(is_member).cloned().collect()
+        let below = below.iter().filter_map(|name| self.groups.get(name));
+        let members: BTreeSet<&String> = below.flat_map(|group| &group.hosts).collect();
+        let hosts = self.hosts.iter();
+        hosts
+            .filter(|host| members.contains(host))
+            .cloned()
+            .collect()
+    }
+
+    /// By host its groups, what is higher first: what has most below it is highest, `all` above
+    /// everything.
+    fn groups_of_hosts<'a>(
+        &self,
+        groups: &'a BTreeMap<String, Vec<String>>,
+    ) -> BTreeMap<&'a String, Vec<&'a String>> {
+        let mut ordered: Vec<(bool, Reverse<usize>, &String, &Vec<String>)> = groups
+            .iter()
+            .map(|(name, members)| {
+                let below = Reverse(self.with_descendants(name).len());
+                (name != ALL, below, name, members)
+            })
+            .collect();
+        ordered.sort();
+        let mut of_hosts: BTreeMap<&String, Vec<&String>> = BTreeMap::new();
+        for (_, _, name, members) in ordered {
+            for host in members {
+                of_hosts.entry(host).or_default().push(name);
+            }
+        }
+        of_hosts
     }
 
     /// A group and all below it; a group that leads back to itself is there once.
@@ -124,38 +163,29 @@ impl Tree {
     }
 
     /// A host's own variables before those of its groups, a child's before its parent's.
-    fn effective(&self, host: &String, groups: &BTreeMap<String, Vec<String>>) -> Variables {
-        let mut of_host: Vec<(usize, &String)> = groups
-            .iter()
-            .filter(|(_, members)| members.contains(host))
-            .map(|(name, _)| (self.with_descendants(name).len(), name))
-            .collect();
-        // What has most below it is highest, `all` above everything.
-        of_host.sort_by_key(|(below, name)| (*name != ALL, std::cmp::Reverse(*below), *name));
+    fn effective(&self, host: &String, groups: &[&String]) -> Variables {
+        let own = self.variables.get(host);
+        let of_groups = groups.iter().filter_map(|name| self.groups.get(*name));
+        let of_groups = of_groups.map(|group| &group.variables);
         let mut variables = Variables::new();
-        for (_, name) in of_host {
-            variables.extend(self.groups[name].variables.clone());
+        for more in of_groups.chain(own) {
+            variables.extend(more.clone());
         }
-        variables.extend(self.variables.get(host).cloned().unwrap_or_default());
         variables
     }
 
-    fn rack_of(
-        &self,
-        host: &String,
-        variables: &Variables,
-        groups: &BTreeMap<String, Vec<String>>,
-    ) -> Option<String> {
+    fn rack_of(&self, variables: &Variables, groups: &[&String]) -> Option<String> {
+        let is_rack = |name: &&&String| {
+            let below = self.groups.get(**name).map(|group| &group.children);
+            let mut below = below.into_iter().flatten();
+            names_a_rack(name) && !below.any(|child| names_a_rack(child))
+        };
         let by_group = || {
-            let is_rack = |name: &String| {
-                let below = &self.groups[name].children;
-                let above_racks = below.iter().any(|child| names_a_rack(child));
-                names_a_rack(name) && !above_racks
-            };
             groups
                 .iter()
-                .find(|(name, members)| is_rack(name) && members.contains(host))
-                .map(|(name, _)| name.clone())
+                .filter(is_rack)
+                .min()
+                .map(|name| (*name).clone())
         };
         variables.get("rack").cloned().or_else(by_group)
     }

@@ -1,7 +1,7 @@
 //! MPI hostfiles: Open MPI's `n1 slots=4 max_slots=8`, MPICH's `n1:4`.
 
 use super::{HostFile, line_of, significant_lines};
-use crate::inventory::build::InventoryError;
+use crate::inventory::build::{InventoryError, check_count};
 use crate::inventory::groups::GroupSources;
 use crate::inventory::host_list::{ListedHost, parse_host_list};
 use std::collections::BTreeSet;
@@ -42,6 +42,7 @@ pub(super) fn read(
         };
         let found = parse_host_list(path, name, sources)?;
         let location = line_of(path, number);
+        check_count(hosts.len() + found.len(), &location)?;
         hosts.extend(
             found
                 .into_iter()

@@ -2,7 +2,7 @@
 //! topology.conf and `scontrol show topology`.
 
 use super::{HostFile, line_of, significant_lines};
-use crate::inventory::build::InventoryError;
+use crate::inventory::build::{InventoryError, check_count};
 use crate::inventory::groups::GroupSources;
 use crate::inventory::host_list::ListedHost;
 use crate::inventory::nodeset::NodeSet;
@@ -20,16 +20,21 @@ pub(super) fn read(path: &Path, text: &str) -> Result<HostFile, InventoryError> 
     let joined = text.replace("\\\n", " ");
     let mut nodes: Vec<ListedHost> = Vec::new();
     let mut below_switch: Vec<(String, Vec<ListedHost>)> = Vec::new();
+    let mut count = 0;
     for (number, line) in significant_lines(&joined) {
         let location = line_of(path, number);
         let fields = fields(line);
         if let Some(names) = fields.get("NodeName").filter(|name| **name != "DEFAULT") {
             let target = fields.get("NodeAddr").or(fields.get("NodeHostname"));
             nodes.extend(nodes_of(names, target.copied(), &location)?);
+            check_count(nodes.len(), &location)?;
         } else if let (Some(switch), Some(names)) = (fields.get("SwitchName"), fields.get("Nodes"))
             && !fields.contains_key("Switches")
         {
-            below_switch.push(((*switch).to_owned(), nodes_of(names, None, &location)?));
+            let below = nodes_of(names, None, &location)?;
+            count += below.len();
+            check_count(count, &location)?;
+            below_switch.push(((*switch).to_owned(), below));
         }
     }
     let mut file = HostFile::default();

@@ -1,0 +1,8 @@
+//! See `ew_storage::fuzzing::hdfs_answer`.
+
+#![no_main]
+
+use ew_fuzz::{Bound, check};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| check(Bound::USUAL, data, ew_storage::fuzzing::hdfs_answer));

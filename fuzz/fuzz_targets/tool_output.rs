@@ -1,0 +1,8 @@
+//! See `ew_tools::fuzzing::tool_output`.
+
+#![no_main]
+
+use ew_fuzz::{Bound, check};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| check(Bound::USUAL, data, ew_tools::fuzzing::tool_output));
