@@ -52,7 +52,8 @@ pub fn analyze(run: &Run) -> Analysis {
     let reference = basis::reference(&observations);
     let telemetry = telemetry::Telemetry::new(&observations);
     let quality = quality::Quality::new(&observations, &telemetry);
-    let network = fit::network(&observations, quality);
+    let traces = tomography::Traces::of(&observations);
+    let network = fit::network(&observations, quality, traces.paths_of_racks(&observations));
     let expected = expected::Expected::new(&observations, &reference, &network);
     let mut hosts = hosts::hosts(&observations, &network);
     telemetry::fill(&mut hosts, &observations, &telemetry, &reference);
@@ -61,7 +62,7 @@ pub fn analyze(run: &Run) -> Analysis {
     let pair_maps = cells::other_maps(&observations, &expected);
     let pair_details = pairs::details(&observations, &telemetry, &cells);
     let sweeps = sweep::sweeps(&observations);
-    let tomography = tomography::tomography(&observations, &network);
+    let tomography = tomography::tomography(&observations, &network, &traces);
     let isolated_flows = rules::IsolatedFlows::new(&observations);
     let case = rules::Case {
         isolated_flows: &isolated_flows,

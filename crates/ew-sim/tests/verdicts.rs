@@ -54,6 +54,41 @@ fn a_cpu_quota_of_all_hosts_is_named() {
     assert_all_pass("cause of uniform slowness", &cases);
 }
 
+/// Hashes over two links leave some of them idle, which is no uplink's doing.
+#[test]
+fn hosts_with_two_links_make_no_rack_oversubscribed() {
+    let cases = (2001..).map(|seed| (seed, draw(seed, Family::Healthy)));
+    let has_links = |case: &Case| case.truth.axes.iter().any(|axis| axis == "lag of 2");
+    let cases: Vec<(u64, Case)> = cases.filter(|(_, case)| has_links(case)).take(12).collect();
+    assert_all_pass("no false accusation", &cases);
+}
+
+/// Whether the hosts report their links or not, and however many there are.
+#[test]
+fn an_oversubscription_behind_hosts_with_several_links_is_found() {
+    for (members, is_reported) in [(2, true), (2, false), (4, false)] {
+        let mut topology = oversubscribed(&[2, 2]);
+        for host in topology.racks.iter_mut().flat_map(|rack| &mut rack.hosts) {
+            host.nic.lag_members = members;
+            host.nic.reported_bits_per_sec = is_reported.then_some(NIC_BITS_PER_SEC);
+        }
+        let plan = qualify_plan(7, &topology);
+        let analysis = ew_analyze::analyze(&simulate(&topology, &plan, 7, &Noise::default()));
+        for pair in &analysis.rack_pairs {
+            let ratio = pair.oversubscription.map_or(1.0, |ratio| ratio.value);
+            assert!((ratio / 2.0 - 1.0).abs() < 0.05, "{members}: {pair:?}");
+        }
+        let findings = analysis.verdict.findings.iter();
+        let causes: Vec<Cause> = findings
+            .filter(|finding| finding.severity > Severity::Info)
+            .map(|finding| finding.cause)
+            .collect();
+        let expected = [Cause::ConnectionLimit, Cause::Uplink];
+        assert!(causes.iter().all(|cause| expected.contains(cause)), "{causes:?}");
+        assert!(causes.contains(&Cause::Uplink), "{causes:?}");
+    }
+}
+
 /// Hosts that may load their links to 30% fill an uplink of 4:1, and show its whole ratio; to 20%
 /// they do not, and then nothing is reported about it.
 #[test]

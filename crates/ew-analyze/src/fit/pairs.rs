@@ -130,7 +130,7 @@ fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs
                 let flow = IsolatedFlow {
                     obs,
                     predicted: predicted[slot].bits_per_sec,
-                    sigma: hypothesis.isolated_sigma,
+                    sigma: hypothesis.isolated_sigma.hypot(predicted[slot].spread),
                 };
                 pairs.entry((obs.src, obs.dst)).or_default().push(flow);
             }

@@ -2,7 +2,7 @@
 
 use super::filling::{Filling, PRIVATE, Share, Strand};
 use super::hypothesis::{Capacities, Hypothesis};
-use super::noise::{LOSSY_SIGMA, OVERDISPERSION, PARTIAL_SIGMA, SUM_SIGMA, density, log_kernel};
+use super::noise::{LOSSY_SIGMA, OVERDISPERSION, PARTIAL_SIGMA, SUM_SIGMA, density};
 use super::rounds::{Obs, Round, Rounds, Sums};
 
 /// Guesses at the hashes of a round's connections; fewer above [`MANY_HOSTS`].
@@ -23,6 +23,8 @@ pub(super) struct Predicted {
     pub(super) users: f64,
     /// Random loss is assumed on its way.
     pub(super) lossy: bool,
+    /// What hashing makes its logarithm differ by.
+    pub(super) spread: f64,
 }
 
 /// Predicts and scores; keeps the buffers.
@@ -34,6 +36,8 @@ pub(super) struct Scorer<'a> {
     /// Per flow, where its strands begin; one more at the end.
     first_strand: Vec<usize>,
     shares: Vec<Share>,
+    /// Capacities as far as the hashes of a round's connections open them.
+    open: Vec<f64>,
     users: Vec<f64>,
     /// Per draw, per flow.
     draws: Vec<Vec<Predicted>>,
@@ -47,6 +51,7 @@ impl<'a> Scorer<'a> {
             strands: Vec::new(),
             first_strand: Vec::new(),
             shares: Vec::new(),
+            open: Vec::new(),
             users: Vec::new(),
             draws: Vec::new(),
         }
@@ -104,8 +109,16 @@ impl<'a> Scorer<'a> {
         }
         for draw in 0..draws {
             self.lay_strands(capacities, round, draw);
-            self.filling
-                .fill(&self.strands, &capacities.bits_per_sec, &mut self.shares);
+            let open = match &round.hashed {
+                None => &capacities.bits_per_sec,
+                Some(hashed) => {
+                    self.open.clone_from(&capacities.bits_per_sec);
+                    let hosts = self.open.iter_mut().zip(&hashed.hosts);
+                    hosts.for_each(|(capacity, share)| *capacity *= share);
+                    &self.open
+                }
+            };
+            self.filling.fill(&self.strands, open, &mut self.shares);
             self.gather(capacities, round, draw);
         }
     }
@@ -118,11 +131,7 @@ impl<'a> Scorer<'a> {
         for (slot, obs) in self.rounds.of(round).iter().enumerate() {
             self.first_strand.push(self.strands.len());
             let pair = capacities.pairs.get(&(obs.src, obs.dst)).copied();
-            let connections = obs.streams * capacities.connection_bits_per_sec;
-            let limit = obs
-                .pace_bits_per_sec
-                .min(pair.unwrap_or(f64::INFINITY))
-                .min(connections);
+            let limit = capacities.limit_of(obs).min(pair.unwrap_or(f64::INFINITY));
             let ends = [
                 Capacities::tx(obs.src) as u32,
                 capacities.rx(obs.dst) as u32,
@@ -170,6 +179,7 @@ impl<'a> Scorer<'a> {
                 bottleneck,
                 users: 1.0,
                 lossy: left < 1.0,
+                spread: round.hashed_share(slot).spread,
             });
         }
         for flow in flows {
@@ -274,7 +284,8 @@ fn score_sum(hypothesis: &Hypothesis, sum: &super::rounds::Sum, draws: &[[f64; 3
             let others = PARTIAL_SIGMA * partial;
             (SUM_SIGMA * SUM_SIGMA + others * others + 0.25 * spread * spread).sqrt()
         };
-        density(measured - log, base.max(LOSSY_SIGMA * lossy), sum.doubt)
+        let sigma = base.hypot(sum.spread).max(LOSSY_SIGMA * lossy);
+        density(measured - log, sigma, sum.doubt)
     };
     let mean = logs.iter().zip(draws).map(of_draw).sum::<f64>() / draws.len() as f64;
     mean.ln()
@@ -330,25 +341,17 @@ fn score_splits(
 }
 
 fn flow_sigma(hypothesis: &Hypothesis, obs: &Obs, flow: &Predicted) -> f64 {
-    if flow.lossy {
+    let of_kind = if flow.lossy {
         LOSSY_SIGMA
     } else if flow.users > 1.5 {
         hypothesis.split_sigma / obs.streams.min(16.0).sqrt()
     } else {
         hypothesis.isolated_sigma
-    }
+    };
+    of_kind.hypot(flow.spread)
 }
 
-/// Of an isolated flow against a prediction.
-pub(super) fn isolated_kernel(hypothesis: &Hypothesis, obs: &Obs, predicted: f64) -> f64 {
-    log_kernel(
-        obs.ln_rate - predicted.max(1.0).ln(),
-        hypothesis.isolated_sigma,
-        obs.doubt,
-    )
-}
-
-fn deviation(values: &[f64]) -> f64 {
+pub(super) fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
     }

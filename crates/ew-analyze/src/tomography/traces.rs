@@ -3,8 +3,8 @@
 //! Paths part at the first hop at which connections between two racks meet different routers. Each
 //! router that answers there represents one of the rack's parallel paths.
 
-use super::Key;
 use super::members::Members;
+use super::{Key, ODDS};
 use crate::observations::Observations;
 use ew_model::record::TracedPath;
 use ew_model::workload::WorkloadKind;
@@ -21,6 +21,9 @@ pub(crate) struct Traces {
     via: BTreeMap<Key, IpAddr>,
     /// By the rack that sends.
     pub(super) forks: BTreeMap<usize, Fork>,
+    /// Of routers that take several times as many connections as the others of their rack: unequal
+    /// paths get weights, and are as much wider.
+    weights: BTreeMap<IpAddr, u32>,
 }
 
 /// Where a rack's paths part.
@@ -48,7 +51,7 @@ struct Traced<'a> {
 }
 
 impl Traces {
-    pub(super) fn of(observations: &Observations<'_>) -> Self {
+    pub(crate) fn of(observations: &Observations<'_>) -> Self {
         let traced = traced(observations);
         let hop = parting_hop(&traced);
         let mut traces = Self::default();
@@ -64,7 +67,21 @@ impl Traces {
                 None => ways.silent += usize::from(one.path.is_complete),
             }
         }
+        let of_racks = traces.of_racks();
+        traces.weights = of_racks.values().flat_map(heavier).collect();
         traces
+    }
+
+    /// How wide a router's path is, in the narrowest of its rack.
+    pub(super) fn weight(&self, via: IpAddr) -> f64 {
+        f64::from(self.weights.get(&via).copied().unwrap_or(1))
+    }
+
+    /// How wide a rack's paths are together, in its narrowest; 1 where none were seen.
+    pub(super) fn weights_of(&self, rack: usize) -> f64 {
+        let members = self.forks.get(&rack).map(|fork| &fork.members);
+        let weights = members.into_iter().flatten().map(|via| self.weight(*via));
+        weights.sum::<f64>().max(1.0)
     }
 
     /// The router at which a connection parts from others. `None` where that is not known.
@@ -72,10 +89,14 @@ impl Traces {
         self.via.get(key).copied()
     }
 
-    /// Parallel paths out of a rack; one where none were seen.
-    pub(super) fn paths_of(&self, rack: usize) -> usize {
-        let fork = self.forks.get(&rack);
-        fork.map_or(1, |fork| fork.members.len().max(1))
+    /// Parallel paths out of each rack. `None` where no router above it answered.
+    pub(crate) fn paths_of_racks(&self, observations: &Observations<'_>) -> Vec<Option<u32>> {
+        let racks = 0..observations.inventory().racks.len();
+        let paths = racks.map(|rack| {
+            let paths = self.forks.get(&rack)?.members.len() as u32;
+            (paths > 0).then_some(paths)
+        });
+        paths.collect()
     }
 
     /// Parallel paths of the rack that has most, and connections traced.
@@ -112,6 +133,32 @@ impl Ways {
     pub(super) fn traced(&self) -> usize {
         self.members.values().sum()
     }
+}
+
+/// Weights that are thought of: unequal paths are of a few speeds.
+const WEIGHTS: std::ops::RangeInclusive<u32> = 2..=4;
+
+/// The routers of a rack that take a whole number of times as many connections as each other one,
+/// by a likelihood (multinomial) that outweighs the choice among routers and the odds against it.
+fn heavier(routers: &BTreeMap<IpAddr, u32>) -> Vec<(IpAddr, u32)> {
+    let all = f64::from(routers.values().sum::<u32>());
+    let count = routers.len() as f64;
+    let price = count.ln() + (1.0 / ODDS).ln();
+    let gain = |own: u32, weight: f64| {
+        let sum = count - 1.0 + weight;
+        let own = f64::from(own);
+        own * (weight * count / sum).ln() + (all - own) * (count / sum).ln()
+    };
+    let weight = |own: u32| {
+        let gains = WEIGHTS.map(|weight| (gain(own, f64::from(weight)), weight));
+        let best = gains.max_by(|a, b| a.0.total_cmp(&b.0));
+        best.filter(|(gain, _)| *gain > price)
+            .map(|(_, weight)| weight)
+    };
+    let heavier = routers.iter().filter(|_| routers.len() > 1);
+    heavier
+        .filter_map(|(via, own)| Some((*via, weight(*own)?)))
+        .collect()
 }
 
 fn traced<'a>(observations: &Observations<'a>) -> Vec<Traced<'a>> {
