@@ -43,8 +43,8 @@ use ew_model::{Analysis, Run};
 /// Analyses a run. Never fails: a run without figures gives the status
 /// [`NotDetermined`](ew_model::finding::VerdictStatus::NotDetermined).
 ///
-/// The order of work: what was measured (`observations`) and how well (`quality`), the one
-/// explanation of all of it (`fit`), then the views of it (`expected`, `hosts`, `stages`, `cells`),
+/// The order of work: what was measured (`observations`) and how well (`quality`), the paths that
+/// were traced (`tomography`), the one explanation of all of it (`fit`), then the views of it (`expected`, `hosts`, `stages`, `cells`),
 /// the counters of every part (`rules`), and the verdict.
 #[must_use]
 pub fn analyze(run: &Run) -> Analysis {

@@ -2,9 +2,9 @@
 //! and one of the racks' parallel paths between them, and where few connections share many links,
 //! some carry less than they could.
 //!
-//! Hashes are not known, so each round's connections are thrown on the links, and the mean of their
-//! max-min shares over the throws is what hosts can do in that round. How far single throws are from
-//! it widens the noise.
+//! Hashes are not known, so each round's connections are thrown on the links, and the mean of
+//! their max-min shares over the throws is what hosts can do in that round. How far single throws
+//! are from it widens the noise.
 
 use super::filling::{Filling, Share as Filled, Strand};
 use super::hypothesis::Hypothesis;
@@ -20,13 +20,13 @@ const THROWS: u64 = 16;
 /// (logarithm).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share {
-    pub(super) mean: f64,
+    pub(super) part: f64,
     pub(super) spread: f64,
 }
 
 impl Share {
     pub(super) const ALL: Self = Self {
-        mean: 1.0,
+        part: 1.0,
         spread: 0.0,
     };
 
@@ -34,7 +34,7 @@ impl Share {
     pub(super) fn of(values: &[f64]) -> Self {
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
         Self {
-            mean: values.iter().sum::<f64>() / values.len().max(1) as f64,
+            part: values.iter().sum::<f64>() / values.len().max(1) as f64,
             spread: deviation(&logs),
         }
     }
@@ -169,8 +169,8 @@ fn paths(rounds: &Rounds, rack: usize) -> u32 {
     }
 }
 
-/// Takes over what hashes are expected to leave of hosts' capacities in every round, if racks do not
-/// limit them.
+/// Takes over what hashes are expected to leave of hosts' capacities in every round, if racks do
+/// not limit them.
 pub(super) fn expect(rounds: &mut Rounds, hypothesis: &Hypothesis, shares: &mut Shares) {
     let has_paths = (0..rounds.racks).any(|rack| paths(rounds, rack) > 1);
     if !rounds.has_lag() && !has_paths {
@@ -230,12 +230,12 @@ fn of_round(
             (sides[tx], sides[rx]) = (both, both);
         }
         of_flows.push(Share {
-            mean: sides[tx].mean.min(sides[rx].mean),
+            part: sides[tx].part.min(sides[rx].part),
             spread: sides[tx].spread.max(sides[rx].spread),
         });
     }
     Hashed {
-        hosts: sides.iter().map(|share| share.mean).collect(),
+        hosts: sides.iter().map(|share| share.part).collect(),
         flows: of_flows,
     }
 }

@@ -1,13 +1,13 @@
-//! Hosts whose link consists of several (LAG, bond). A connection's hash picks one of them at either
-//! end; a link that no connection picked stays idle, and a single connection gets one link.
+//! Hosts whose link consists of several (LAG, bond). A connection's hash picks one of them at
+//! either end; a link that no connection picked stays idle, and a single connection gets one link.
 //!
-//! To an ordinary link n greedy connections over m use 1 - (1 - 1/m)^n of all on average (balls into
-//! bins: a link with any connection is full); between two LAGs the hashes of both ends meet, and
-//! the mean is taken over throws of both.
+//! To an ordinary link n greedy connections over m use 1 - (1 - 1/m)^n of all on average (balls
+//! into bins: a link with any connection is full); between two LAGs the hashes of both ends meet,
+//! and both are thrown.
 
 use super::filling::{Filling, Strand};
 use super::hashing::Share;
-use super::noise::{self, OVERDISPERSION, log_kernel};
+use super::noise::{self, OVERDISPERSION, density};
 use super::rounds::{Obs, Rounds};
 use super::score::splitmix;
 use super::{MAD_TO_SIGMA, prices};
@@ -28,34 +28,66 @@ const BY_PORTS: &str = "3+4";
 /// Modes that hash connections (Documentation/networking/bonding.rst).
 const HASHING: [&str; 2] = ["802.3ad", "balance-xor"];
 
-/// The shares of numbers of connections between hosts of so many links.
+/// What numbers of connections use between hosts of so many links.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    known: BTreeMap<[u32; 3], Share>,
+    known: BTreeMap<[u32; 3], Outcomes>,
+}
+
+/// The shares that throws give.
+#[derive(Clone, Debug)]
+struct Outcomes {
+    share: Share,
+    /// Each different one, and how often it is.
+    all: Vec<(f64, f64)>,
 }
 
 impl Shares {
-    pub(super) fn of(&mut self, connections: u32, members: [u32; 2]) -> Share {
+    fn outcomes(&mut self, connections: u32, members: [u32; 2]) -> &Outcomes {
         let connections = connections.clamp(1, MAX_CONNECTIONS);
         let [fewer, more] = [members[0].min(members[1]), members[0].max(members[1])];
         let known = self.known.entry([connections, fewer, more]);
-        *known.or_insert_with(|| share(connections, [fewer, more]))
+        known.or_insert_with(|| Outcomes::of(connections, [fewer, more]))
+    }
+
+    pub(super) fn of(&mut self, connections: u32, members: [u32; 2]) -> Share {
+        self.outcomes(connections, members).share
     }
 
     /// Of a flow that shares neither of its hosts with another.
     pub(super) fn of_flow(&mut self, obs: &Obs, members: &[u32]) -> Share {
+        self.outcomes_of_flow(obs, members).share
+    }
+
+    fn outcomes_of_flow(&mut self, obs: &Obs, members: &[u32]) -> &Outcomes {
         let own = [members[obs.src.index()], members[obs.dst.index()]];
-        self.of(obs.streams as u32, own)
+        self.outcomes(obs.streams as u32, own)
     }
 }
 
-fn share(connections: u32, members: [u32; 2]) -> Share {
+impl Outcomes {
+    fn of(connections: u32, members: [u32; 2]) -> Self {
+        let mut used = used(connections, members);
+        used.sort_by(f64::total_cmp);
+        let alike = used.chunk_by(|a, b| b - a < SAME);
+        let all = alike.map(|group| (group[0], group.len() as f64 / used.len() as f64));
+        // What most throws give: few leave much idle.
+        let part = median(&used).unwrap_or(1.0);
+        Self {
+            share: Share { part, ..Share::of(&used) },
+            all: all.collect(),
+        }
+    }
+}
+
+/// Throws whose shares differ by less are alike.
+const SAME: f64 = 1e-3;
+
+/// Part of all links that is used, by throw.
+fn used(connections: u32, members: [u32; 2]) -> Vec<f64> {
     let most = members[0].max(members[1]);
     if most == 1 || connections == 1 {
-        return Share {
-            mean: 1.0 / f64::from(most),
-            spread: 0.0,
-        };
+        return vec![1.0 / f64::from(most)];
     }
     let capacities: Vec<f64> = members
         .iter()
@@ -69,7 +101,7 @@ fn share(connections: u32, members: [u32; 2]) -> Share {
         filling.fill(&strands, &capacities, &mut filled);
         filled.iter().map(|share| share.bits_per_sec).sum()
     });
-    Share::of(&used.collect::<Vec<f64>>())
+    used.collect()
 }
 
 /// One connection on the links that this throw's hashes pick.
@@ -181,16 +213,18 @@ impl<'r> Evidence<'r> {
     fn of(&self, members: &[u32], shares: &mut Shares) -> (f64, f64) {
         let several = self.flows.iter().filter(|(obs, _)| obs.streams > 1.5);
         let scales: Vec<f64> = several
-            .map(|(obs, class)| obs.bits_per_sec / (class * shares.of_flow(obs, members).mean))
+            .map(|(obs, class)| obs.bits_per_sec / (class * shares.of_flow(obs, members).part))
             .collect();
         // Links carry no less than they did at their best.
         let scale = median(&scales).unwrap_or(1.0).max(1.0);
         let of_flow = |(obs, class): &(&Obs, f64)| {
-            let share = shares.of_flow(obs, members);
-            let hosts = scale * class * share.mean;
-            let predicted = hosts.min(obs.streams * self.connection_bits_per_sec);
-            let sigma = self.sigma.hypot(share.spread);
-            log_kernel(obs.ln_rate - predicted.ln(), sigma, obs.doubt)
+            let connections = obs.streams * self.connection_bits_per_sec;
+            let of_outcome = |(share, weight): &(f64, f64)| {
+                let predicted = (scale * class * share).min(connections);
+                weight * density(obs.ln_rate - predicted.ln(), self.sigma, obs.doubt)
+            };
+            let outcomes = shares.outcomes_of_flow(obs, members).all.iter();
+            outcomes.map(of_outcome).sum::<f64>().ln()
         };
         let score: f64 = self.flows.iter().map(of_flow).sum();
         (score / OVERDISPERSION, scale)
@@ -207,9 +241,9 @@ mod tests {
             for connections in [1, 2, 8, 16] {
                 let idle = 1.0 - 1.0 / f64::from(members);
                 let exact = 1.0 - idle.powi(connections as i32);
-                let found = share(connections, [1, members]);
+                let found = Share::of(&used(connections, [1, members]));
                 assert!(
-                    (found.mean - exact).abs() < 0.015,
+                    (found.part - exact).abs() < 0.015,
                     "{connections} on {members}: {found:?} {exact}"
                 );
             }
@@ -218,11 +252,17 @@ mod tests {
 
     #[test]
     fn between_two_lags_a_connection_has_one_link_and_many_have_all() {
-        assert!((share(1, [2, 4]).mean - 0.25).abs() < 1e-12);
+        let share = |connections, members| Outcomes::of(connections, members).share;
+        assert!((share(1, [2, 4]).part - 0.25).abs() < 1e-12);
         // Of two connections both links differ in a quarter of the throws.
-        assert!((share(2, [2, 2]).mean - 0.625).abs() < 0.03);
+        let two = Outcomes::of(2, [2, 2]);
+        let [(half, often), (all, seldom)] = two.all[..] else {
+            panic!("{two:?}");
+        };
+        assert_eq!((half, all), (0.5, 1.0));
+        assert!((often / seldom - 3.0).abs() < 0.5, "{two:?}");
         let (few, many) = (share(4, [2, 2]), share(64, [2, 2]));
-        assert!(few.mean < many.mean && many.mean > 0.97, "{few:?} {many:?}");
+        assert!(many.part > 0.97, "{few:?} {many:?}");
         assert!(few.spread > many.spread, "{few:?} {many:?}");
     }
 }

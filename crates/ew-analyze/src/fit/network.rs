@@ -83,6 +83,8 @@ pub(crate) struct Network {
     paths: Option<Posterior>,
     /// What one link of a typical host carries, where it has several.
     link_bits_per_sec: Option<f64>,
+    /// Links of a typical host, over which its connections are hashed.
+    pub(crate) links: f64,
     pub(crate) slow: BTreeMap<Side, SlowSide>,
     /// Median over the hosts of the largest class of what each does when only hosts limit.
     pub(crate) typical: Option<Estimate>,
@@ -114,6 +116,7 @@ impl Network {
             parts: Vec::new(),
             paths: None,
             link_bits_per_sec: None,
+            links: 1.0,
             slow: BTreeMap::new(),
             typical: None,
             classes: Vec::new(),
@@ -166,6 +169,7 @@ impl Network {
             parts,
             paths: found.paths,
             link_bits_per_sec: link(rounds, &hypothesis),
+            links: links(rounds),
             slow,
             isolated,
             racks,
@@ -435,11 +439,16 @@ fn classes(
         .collect()
 }
 
+/// The median host's.
+fn links(rounds: &Rounds) -> f64 {
+    let members: Vec<f64> = rounds.members.iter().copied().map(f64::from).collect();
+    median(&members).unwrap_or(1.0)
+}
+
 /// The median host's, which may have one.
 fn link(rounds: &Rounds, hypothesis: &Hypothesis) -> Option<f64> {
-    let members: Vec<f64> = rounds.members.iter().copied().map(f64::from).collect();
-    let links = hypothesis.capacities(rounds).link_bits_per_sec;
-    (median(&members)? > 1.0).then(|| median(&links)).flatten()
+    let of_hosts = hypothesis.capacities(rounds).link_bits_per_sec;
+    (links(rounds) > 1.0).then(|| median(&of_hosts)).flatten()
 }
 
 fn slow_sides(fitted: &Fitted<'_>, parts: &[PartFound]) -> BTreeMap<Side, SlowSide> {

@@ -212,7 +212,7 @@ impl Rounds {
         let flows = self.of(round).iter().zip(&round.alone).enumerate();
         let isolated = flows.filter(|(_, (obs, alone))| **alone && obs.racks.is_none());
         isolated.map(move |(slot, (obs, _))| {
-            let hosts = rate(obs.src).min(rate(obs.dst)) * round.hashed_share(slot).mean;
+            let hosts = rate(obs.src).min(rate(obs.dst)) * round.hashed_share(slot).part;
             (obs, obs.ln_rate - hosts.ln())
         })
     }

@@ -92,8 +92,8 @@ fn used(fitted: &Fitted<'_>) -> Vec<f64> {
     used
 }
 
-/// The directions of racks, out of all and then into all, that the fit finds full in a round of many
-/// connections.
+/// The directions of racks, out of all and then into all, that the fit finds full in a round of
+/// many connections.
 fn full<'f>(
     fitted: &'f Fitted<'_>,
     at: usize,
@@ -118,6 +118,16 @@ const CORRECTIONS: usize = 3;
 pub(super) fn racks(fitted: &Fitted<'_>, paths: Option<&Posterior>) -> Vec<[RackDirection; 2]> {
     let levels = Levels::new(fitted);
     let used = used(fitted);
+    if std::env::var_os("EW_DEBUG").is_some() {
+        let h = &fitted.hypothesis;
+        eprintln!("classes {:?} fabric {:?} members {:?} paths {:?} used {used:?} iso {} split {}", h.classes, h.fabric, fitted.rounds.members.first(), fitted.rounds.paths, h.isolated_sigma, h.split_sigma);
+        for part in &h.parts { eprintln!("   part {part:?}"); }
+        for rack in 0..fitted.rounds.racks { for index in [0, 1] {
+            for sum in sums(fitted, rack, index) {
+                eprintln!("   rack{} {index} stage {} sum {:.3e} asked {:.3e} cap {:.3e} full {} starv {:.2} conn {} ratio {:.3}", rack + 1, sum.stage, sum.bits_per_sec, sum.asked, sum.capacity, sum.is_full, sum.starvation, sum.connections, sum.bits_per_sec / sum.asked);
+            }
+        } }
+    }
     let both = |rack: usize| {
         [0, 1].map(|index| direction(fitted, (&levels, &used), paths, (rack, index)))
     };
@@ -168,8 +178,8 @@ fn direction(
         .and_then(|ratio| ratio.low)
         .or_else(|| ratios.iter().copied().reduce(f64::min));
     let is_sure = full.len() >= MIN_ROUNDS || fitted.capacities.paths > 1;
-    let is_limit =
-        is_sure && low.is_some_and(|low| low * (1.0 + SYSTEMATIC) > 1.0 / (1.0 - MIN_EFFECT));
+    let is_effect = (found.ratio).is_some_and(|ratio| ratio.value > 1.0 / (1.0 - MIN_EFFECT));
+    let is_limit = is_sure && is_effect && low.is_some_and(|low| low > 1.0);
     if !is_limit {
         found.leave_open(fitted, &sums, levels, (rack, index));
     }

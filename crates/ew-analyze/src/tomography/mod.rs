@@ -216,7 +216,7 @@ pub(crate) fn tomography(
     let paced = paced(observations, network, traces);
     let strata: Vec<Stratum> = paced
         .iter()
-        .map(|paced| paced.pooled.clone())
+        .flat_map(|paced| by_length(&paced.pooled, traces))
         .chain(together(observations, network, traces))
         .map(Stratum::new)
         .collect();
@@ -232,6 +232,16 @@ pub(crate) fn tomography(
         traced_paths: traces.paths(),
         rack_paths: traces.of_racks(),
     }
+}
+
+/// Connections over as many routers, together.
+fn by_length(judged: &[Judged], traces: &Traces) -> Vec<Vec<Judged>> {
+    let mut lengths: BTreeMap<usize, Vec<Judged>> = BTreeMap::new();
+    for one in judged {
+        let of_length = lengths.entry(traces.length(one.racks)).or_default();
+        of_length.push(one.clone());
+    }
+    lengths.into_values().collect()
 }
 
 /// A stage that loads all paths in part.
@@ -253,6 +263,9 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
         .collect();
     let load = |stage: &StageView<'_>| stage.stage.workload.pace.measured_share.unwrap_or(0.0);
     stages.sort_by(|a, b| load(a).total_cmp(&load(b)));
+    // Where all connections of a host on one of its links would be too many for it, a slow one
+    // may be slow on its host's link, in every round, since its ports are pinned.
+    stages.retain(|stage| load(stage) * network.links <= 1.0);
     let loads = Loads::new(observations, traces, &stages);
     let paced = |(at, stage): (usize, &&StageView<'_>)| {
         let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
@@ -293,6 +306,7 @@ fn together(
                     flows: load.flows,
                     load: step(load.bits_per_sec),
                     paths: sizes.of_way(judged.racks, weight),
+                    routers: traces.length(judged.racks),
                 };
                 kinds.entry(kind).or_default().push(judged);
             }
@@ -319,6 +333,8 @@ struct Kind {
     load: i64,
     /// Sizes of the paths out of the rack and into the other.
     paths: (i64, i64),
+    /// Between the racks.
+    routers: usize,
 }
 
 /// What the narrowest path of each rack carries where the paths together carry what its hosts can

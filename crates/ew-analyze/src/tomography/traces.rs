@@ -24,6 +24,8 @@ pub(crate) struct Traces {
     /// Of routers that take several times as many connections as the others of their rack: unequal
     /// paths get weights, and are as much wider.
     weights: BTreeMap<IpAddr, u32>,
+    /// Routers on the longest path from one rack to another.
+    lengths: BTreeMap<(usize, usize), usize>,
 }
 
 /// Where a rack's paths part.
@@ -56,6 +58,8 @@ impl Traces {
         let hop = parting_hop(&traced);
         let mut traces = Self::default();
         for one in traced {
+            let length = traces.lengths.entry(one.racks).or_default();
+            *length = one.path.hops.len().max(*length);
             let fork = traces.forks.entry(one.racks.0).or_default();
             let ways = fork.to.entry(one.racks.1).or_default();
             match one.path.hops.get(hop).copied().flatten() {
@@ -70,6 +74,11 @@ impl Traces {
         let of_racks = traces.of_racks();
         traces.weights = of_racks.values().flat_map(heavier).collect();
         traces
+    }
+
+    /// Routers between two racks: where there are more, connections meet more that may be full.
+    pub(super) fn length(&self, racks: (usize, usize)) -> usize {
+        self.lengths.get(&racks).copied().unwrap_or_default()
     }
 
     /// How wide a router's path is, in the narrowest of its rack.
@@ -204,4 +213,22 @@ fn parting_hop(traced: &[Traced<'_>]) -> usize {
     let several = routers.iter().filter(|(_, routers)| routers.len() > 1);
     let parting = several.map(|((_, _, hop), _)| *hop).min();
     parting.unwrap_or(ABOVE_RACK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_is_a_multiple_that_chance_does_not_explain() {
+        let routers = |counts: &[u32]| -> BTreeMap<IpAddr, u32> {
+            let of = |(host, count): (u8, &u32)| (IpAddr::from([198, 19, 1, host]), *count);
+            (1..).zip(counts).map(of).collect()
+        };
+        assert_eq!(heavier(&routers(&[90, 110, 85, 115])), []);
+        assert_eq!(heavier(&routers(&[7, 3])), []);
+        let wide = |host: u8, weight| vec![(IpAddr::from([198, 19, 1, host]), weight)];
+        assert_eq!(heavier(&routers(&[100, 50, 48, 53])), wide(1, 2));
+        assert_eq!(heavier(&routers(&[40, 118])), wide(2, 3));
+    }
 }
