@@ -80,7 +80,11 @@ fn paths_with_weights_are_no_bad_paths() {
 /// Few connections do not fill all paths of a small rack.
 #[test]
 fn the_ratio_of_a_small_rack_behind_many_paths_is_right() {
-    let cases = with_axes(Family::Oversubscribed, &["4/6/9 hosts", "8 paths", "2:1"], 6);
+    let cases = with_axes(
+        Family::Oversubscribed,
+        &["4/6/9 hosts", "8 paths", "2:1"],
+        6,
+    );
     assert_all_pass("ratio within 5%", &cases);
 }
 
@@ -105,7 +109,10 @@ fn an_oversubscription_behind_hosts_with_several_links_is_found() {
             .map(|finding| finding.cause)
             .collect();
         let expected = [Cause::ConnectionLimit, Cause::Uplink];
-        assert!(causes.iter().all(|cause| expected.contains(cause)), "{causes:?}");
+        assert!(
+            causes.iter().all(|cause| expected.contains(cause)),
+            "{causes:?}"
+        );
         assert!(causes.contains(&Cause::Uplink), "{causes:?}");
     }
 }

@@ -9,15 +9,14 @@ use crate::stats::{median, quantile};
 use ew_model::HostId;
 
 /// Flows above a limit refute it; so few may be taken for noise.
-const BELOW: f64 = 0.9;
+pub(super) const BELOW: f64 = 0.9;
 
 /// Adds the limit if it explains more than it costs: where isolated flows of one connection do less
 /// than their hosts' links did at their best, and hardly one does more than the limit.
 pub(super) fn add(search: &mut Search<'_>, hypothesis: Hypothesis) -> Hypothesis {
     let single = single_connections(search.rounds);
     let members = &search.rounds.members;
-    let of =
-        |host: HostId| hypothesis.class_rate(host.index()) / f64::from(members[host.index()]);
+    let of = |host: HostId| hypothesis.class_rate(host.index()) / f64::from(members[host.index()]);
     let shares: Vec<f64> = single
         .iter()
         .map(|obs| obs.bits_per_sec / of(obs.src).min(of(obs.dst)))

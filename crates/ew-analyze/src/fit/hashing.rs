@@ -162,7 +162,7 @@ impl<'r> Links<'r> {
 /// many as hosts, since a path is no narrower than a NIC.
 fn paths(rounds: &Rounds, rack: usize) -> u32 {
     let most = rounds.hosts_in(rack).count().max(1) as u32;
-    match rounds.paths[rack] {
+    match rounds.paths {
         Some(paths) => paths.max(1),
         None if rounds.has_lag() => most.min(super::members::MAX_PATHS as u32),
         None => 1,
@@ -204,7 +204,9 @@ pub(super) fn expect(rounds: &mut Rounds, hypothesis: &Hypothesis, shares: &mut 
 /// What a rack's paths carry together where they do not limit its hosts: as much as these, and no
 /// path less than a host.
 fn open(rounds: &Rounds, hypothesis: &Hypothesis, rack: usize) -> f64 {
-    let hosts = rounds.hosts_in(rack).map(|host| hypothesis.class_rate(host));
+    let hosts = rounds
+        .hosts_in(rack)
+        .map(|host| hypothesis.class_rate(host));
     let (all, most) = hosts.fold((0.0, 0.0_f64), |(all, most), rate| {
         (all + rate, most.max(rate))
     });
@@ -274,11 +276,7 @@ impl Kind {
 }
 
 /// Shares of the isolated cross-rack flows whose connections spread over paths, by kind.
-fn thrown(
-    links: &mut Links<'_>,
-    hypothesis: &Hypothesis,
-    round: &Round,
-) -> BTreeMap<Kind, Share> {
+fn thrown(links: &mut Links<'_>, hypothesis: &Hypothesis, round: &Round) -> BTreeMap<Kind, Share> {
     let rounds = links.rounds;
     let flows = rounds.of(round);
     let spreads = |slot: usize| {
@@ -298,5 +296,7 @@ fn thrown(
         }
     }
     let kinds = of_kinds.into_iter();
-    kinds.map(|(kind, values)| (kind, Share::of(&values))).collect()
+    kinds
+        .map(|(kind, values)| (kind, Share::of(&values)))
+        .collect()
 }

@@ -168,8 +168,8 @@ fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
                 continue;
             }
             let slow = best_capacity(&flows, own);
-            let lossy = loss::of_side(rounds, host, direction)
-                .and_then(|gain| best_loss(&flows, gain));
+            let lossy =
+                loss::of_side(rounds, host, direction).and_then(|gain| best_loss(&flows, gain));
             for (gain, effect) in slow.into_iter().chain(lossy) {
                 let part = Part {
                     location: Location::Host(host, direction),

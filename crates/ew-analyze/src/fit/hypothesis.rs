@@ -176,10 +176,13 @@ impl Capacities {
             } => each_bits_per_sec,
         };
         let own: Vec<f64> = (0..hosts).map(of_host).collect();
-        let links = own.iter().zip(&rounds.members).map(|(own, members)| match members {
-            0 | 1 => f64::INFINITY,
-            members => own / f64::from(*members),
-        });
+        let links = own
+            .iter()
+            .zip(&rounds.members)
+            .map(|(own, members)| match members {
+                0 | 1 => f64::INFINITY,
+                members => own / f64::from(*members),
+            });
         let members: Vec<f64> = (0..racks)
             .flat_map(|rack| std::iter::repeat_n(of_rack(rack), paths))
             .collect();

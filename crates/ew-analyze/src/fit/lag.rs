@@ -5,15 +5,16 @@
 //! into bins: a link with any connection is full); between two LAGs the hashes of both ends meet,
 //! and both are thrown.
 
+use super::connections::BELOW;
 use super::filling::{Filling, Strand};
 use super::hashing::Share;
 use super::noise::{self, OVERDISPERSION, density};
 use super::rounds::{Obs, Rounds};
 use super::score::splitmix;
 use super::{MAD_TO_SIGMA, prices};
-use crate::basis::data_interface;
+use crate::basis::{VIRTUAL, data_interface};
 use crate::observations::Observations;
-use crate::stats::{mad, median};
+use crate::stats::{mad, median, quantile};
 use ew_model::HostId;
 use std::collections::BTreeMap;
 
@@ -74,7 +75,10 @@ impl Outcomes {
         // What most throws give: few leave much idle.
         let part = median(&used).unwrap_or(1.0);
         Self {
-            share: Share { part, ..Share::of(&used) },
+            share: Share {
+                part,
+                ..Share::of(&used)
+            },
             all: all.collect(),
         }
     }
@@ -140,9 +144,9 @@ pub(super) fn find(
     }
     candidates.dedup_by(|a, b| a.0 == b.0);
     let evidence = Evidence::new(rounds, |host| classes[class_of[host.index()]]);
-    let scored = candidates.into_iter().map(|(members, price)| {
-        let (score, scale) = evidence.of(&members, shares);
-        (score - price, scale, members)
+    let scored = candidates.into_iter().filter_map(|(members, price)| {
+        let (score, scale) = evidence.of(&members, shares)?;
+        Some((score - price, scale, members))
     });
     // Where nothing was measured that could show it, what hosts report counts.
     let best = scored.reduce(|a, b| if b.0 >= a.0 { b } else { a });
@@ -158,7 +162,12 @@ pub(super) fn find(
 fn reported(observations: &Observations<'_>, host: HostId) -> Option<u32> {
     let interface = data_interface(observations.run, host)?;
     let facts = observations.run.facts.get(&host)?;
-    let (_, bond) = facts.bond_of(interface)?;
+    let Some((_, bond)) = facts.bond_of(interface) else {
+        // A port with a speed is one link.
+        let is_virtual = |driver: &str| VIRTUAL.contains(&driver);
+        let is_port = !interface.driver.as_deref().is_none_or(is_virtual);
+        return (is_port && interface.speed_bits_per_sec.is_some()).then_some(1);
+    };
     let mode = bond.mode.as_deref()?;
     let is_by_ports = bond.hash_policy.as_deref()?.contains(BY_PORTS);
     let is_hashed = HASHING.contains(&mode) && is_by_ports;
@@ -209,8 +218,8 @@ impl<'r> Evidence<'r> {
     }
 
     /// Log-likelihood of the flows with so many links by host, and the factor on the classes'
-    /// values with which it is that.
-    fn of(&self, members: &[u32], shares: &mut Shares) -> (f64, f64) {
+    /// values with which it is that. `None` where single connections do more than a link.
+    fn of(&self, members: &[u32], shares: &mut Shares) -> Option<(f64, f64)> {
         let several = self.flows.iter().filter(|(obs, _)| obs.streams > 1.5);
         let scales: Vec<f64> = several
             .map(|(obs, class)| obs.bits_per_sec / (class * shares.of_flow(obs, members).part))
@@ -227,7 +236,13 @@ impl<'r> Evidence<'r> {
             outcomes.map(of_outcome).sum::<f64>().ln()
         };
         let score: f64 = self.flows.iter().map(of_flow).sum();
-        (score / OVERDISPERSION, scale)
+        let single = self.flows.iter().filter(|(obs, _)| obs.streams < 1.5);
+        let of_link = single.map(|(obs, class)| {
+            let most = members[obs.src.index()].max(members[obs.dst.index()]);
+            obs.bits_per_sec * f64::from(most) / (scale * class)
+        });
+        let high = quantile(&of_link.collect::<Vec<_>>(), BELOW).unwrap_or(0.0);
+        (high < 1.0 + prices::MIN_EFFECT).then_some((score / OVERDISPERSION, scale))
     }
 }
 

@@ -51,12 +51,12 @@ use std::collections::BTreeMap;
 /// Makes a median absolute deviation a standard deviation.
 const MAD_TO_SIGMA: f64 = 1.4826;
 
-/// Explains a run, with the parallel paths of each rack where they are known. Of a run whose rounds
-/// are mostly void nothing is concluded.
+/// Explains a run, with the number of racks' parallel paths where it is known. Of a run whose
+/// rounds are mostly void nothing is concluded.
 pub(crate) fn network(
     observations: &Observations<'_>,
     quality: Quality,
-    paths: Vec<Option<u32>>,
+    paths: Option<u32>,
 ) -> Network {
     let mut rounds = Rounds::new(observations, &quality);
     if quality.is_invalid() || rounds.obs.is_empty() {

@@ -94,8 +94,8 @@ pub(crate) struct Rounds {
     pub(super) is_up: Vec<bool>,
     /// Links of each host over which its connections are hashed.
     pub(super) members: Vec<u32>,
-    /// Parallel paths of each rack, where they are known.
-    pub(super) paths: Vec<Option<u32>>,
+    /// Parallel paths of racks that have lost none, where they are known.
+    pub(super) paths: Option<u32>,
     /// The largest part of each host's capacity, tx of all and then rx of all, that hashes left to
     /// cross-rack connections in a round.
     pub(super) open: Vec<f64>,
@@ -119,7 +119,7 @@ impl Rounds {
                 .map(|host| is_up(observations, host))
                 .collect(),
             members: vec![1; inventory.hosts.len()],
-            paths: vec![None; inventory.racks.len()],
+            paths: None,
             open: vec![1.0; 2 * inventory.hosts.len()],
             loss: Index::default(),
         };

@@ -83,7 +83,8 @@ fn used(fitted: &Fitted<'_>) -> Vec<f64> {
                 continue;
             }
             let of_round = links.used(round);
-            full.into_iter().for_each(|at| shares[at].push(of_round[at]));
+            full.into_iter()
+                .for_each(|at| shares[at].push(of_round[at]));
         }
         for at in (0..used.len()).filter(|at| has_limit(*at)) {
             used[at] = median(&shares[at]).unwrap_or(1.0);
@@ -118,19 +119,8 @@ const CORRECTIONS: usize = 3;
 pub(super) fn racks(fitted: &Fitted<'_>, paths: Option<&Posterior>) -> Vec<[RackDirection; 2]> {
     let levels = Levels::new(fitted);
     let used = used(fitted);
-    if std::env::var_os("EW_DEBUG").is_some() {
-        let h = &fitted.hypothesis;
-        eprintln!("classes {:?} fabric {:?} members {:?} paths {:?} used {used:?} iso {} split {}", h.classes, h.fabric, fitted.rounds.members.first(), fitted.rounds.paths, h.isolated_sigma, h.split_sigma);
-        for part in &h.parts { eprintln!("   part {part:?}"); }
-        for rack in 0..fitted.rounds.racks { for index in [0, 1] {
-            for sum in sums(fitted, rack, index) {
-                eprintln!("   rack{} {index} stage {} sum {:.3e} asked {:.3e} cap {:.3e} full {} starv {:.2} conn {} ratio {:.3}", rack + 1, sum.stage, sum.bits_per_sec, sum.asked, sum.capacity, sum.is_full, sum.starvation, sum.connections, sum.bits_per_sec / sum.asked);
-            }
-        } }
-    }
-    let both = |rack: usize| {
-        [0, 1].map(|index| direction(fitted, (&levels, &used), paths, (rack, index)))
-    };
+    let both =
+        |rack: usize| [0, 1].map(|index| direction(fitted, (&levels, &used), paths, (rack, index)));
     (0..fitted.rounds.racks).map(both).collect()
 }
 
@@ -145,10 +135,11 @@ fn direction(
     let carried = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
     // By what the fit finds of its capacity, and not by what was measured: that would pick the low
     // ones.
+    let used = used[index * fitted.rounds.racks + rack];
     let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - MIN_EFFECT) > sum.capacity;
     let asked: Vec<&Sum> = sums.iter().filter(asks_more).collect();
     let full = with_most_cpu(&asked);
-    let carries = |sum: &&Sum| sum.bits_per_sec / used[index * fitted.rounds.racks + rack];
+    let carries = |sum: &&Sum| sum.bits_per_sec / used;
     let values: Vec<f64> = full.iter().map(carries).collect();
     let of_round = |sum: &&Sum| hosts * levels.near(sum.time_ns) / carries(sum);
     let ratios: Vec<f64> = full.iter().map(of_round).collect();

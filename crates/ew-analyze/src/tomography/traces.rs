@@ -98,21 +98,17 @@ impl Traces {
         self.via.get(key).copied()
     }
 
-    /// Parallel paths out of each rack. `None` where no router above it answered.
-    pub(crate) fn paths_of_racks(&self, observations: &Observations<'_>) -> Vec<Option<u32>> {
-        let racks = 0..observations.inventory().racks.len();
-        let paths = racks.map(|rack| {
-            let paths = self.forks.get(&rack)?.members.len() as u32;
-            (paths > 0).then_some(paths)
-        });
-        paths.collect()
+    /// Parallel paths of the rack that has most. `None` where no router answered.
+    pub(crate) fn most_paths(&self) -> Option<u32> {
+        let paths = self.forks.values().map(|fork| fork.members.len() as u32);
+        paths.max().filter(|paths| *paths > 0)
     }
 
-    /// Parallel paths of the rack that has most, and connections traced.
+    /// The same, where there are several, and connections traced.
     pub(crate) fn paths(&self) -> Option<(usize, usize)> {
-        let forks = self.forks.values();
-        let max = forks.clone().map(|fork| fork.members.len()).max()?;
-        (max > 1).then(|| (max, forks.map(Fork::traced).sum()))
+        let max = self.most_paths().filter(|paths| *paths > 1)?;
+        let traced = self.forks.values().map(Fork::traced).sum();
+        Some((max as usize, traced))
     }
 }
 
