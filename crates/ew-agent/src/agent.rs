@@ -15,7 +15,7 @@ use ew_model::facts::{HostFacts, HostSample};
 use ew_model::plan::StageIndex;
 use ew_model::storage::{StorageOrder, StorageReport};
 use ew_proto::message::{PortCheck, RoundReport, StageOrder, Welcome};
-use ew_proto::{AgentEvent, AgentSession, CommandError};
+use ew_proto::{AgentEvent, AgentSession, CommandError, Timeline};
 use ew_sys::clock;
 use ew_telemetry::OwnConnections;
 use std::collections::VecDeque;
@@ -218,7 +218,12 @@ impl Agent {
         match event {
             AgentEvent::Welcomed(welcome) => self.on_welcome(welcome),
             AgentEvent::Stage(order) => self.on_stage(order),
-            AgentEvent::Go { stage, start_ns } => self.on_go(stage, start_ns),
+            AgentEvent::Go { stage, timeline } => self.on_go(stage, timeline),
+            AgentEvent::Retime(timeline) => {
+                if let Some(running) = &self.running {
+                    running.retime(timeline);
+                }
+            }
             AgentEvent::Abort => self.abort(),
             AgentEvent::CheckPorts(check) => self.check_ports(check),
             AgentEvent::Storage(order) => self.on_storage(order),
@@ -282,7 +287,7 @@ impl Agent {
         self.said(said);
     }
 
-    /// On a thread of its own: tools are asked for their versions, and meanwhile the controller
+    /// On a thread of its own: tools may be asked for their versions, and meanwhile the controller
     /// wants to hear that the agent lives.
     fn read_facts(&self, welcome: Welcome) {
         let (inbox, work_dir_free_bytes) = (self.sender.clone(), self.work_dir_free_bytes);
@@ -290,7 +295,7 @@ impl Agent {
         thread::spawn(move || {
             let mut facts = ew_telemetry::facts(Path::new("/"), Some(welcome.address));
             facts.work_dir_free_bytes = work_dir_free_bytes;
-            facts.tools = ew_tools::discover();
+            facts.tools = ew_tools::discover(&welcome.tools);
             let own_jobs = OWN_JOB.iter().filter_map(|name| std::env::var(name).ok());
             let own_jobs: Vec<String> = own_jobs.collect();
             facts.other_work = ew_telemetry::other_work(Path::new("/"), &own_jobs);
@@ -348,12 +353,12 @@ impl Agent {
         self.said(said);
     }
 
-    fn on_go(&mut self, stage: StageIndex, start_ns: u64) {
+    fn on_go(&mut self, stage: StageIndex, timeline: Timeline) {
         let (Some(order), Some(host)) = (self.accepted.take(), &self.host) else {
             return self.lose("the controller started a stage it had not sent");
         };
         log_begin(&mut self.unlogged_begin, &mut self.logged_run);
-        self.running = Some(RunningStage::start(order, start_ns, host));
+        self.running = Some(RunningStage::start(order, timeline, host));
         self.finish_stage_if_over(stage);
     }
 

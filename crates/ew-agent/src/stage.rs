@@ -6,13 +6,14 @@ use crate::inbox::Input;
 use ew_engine::{Engine, RoundSpec};
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::workload::{Tool, Workload};
+use ew_proto::Timeline;
 use ew_proto::message::{FlowOrder, FlowReport, Role, RoundOrder, RoundReport, StageOrder};
 use ew_sys::clock;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// How long before its connect time a round is handed to the engine: time to make threads and
@@ -31,6 +32,7 @@ pub(crate) struct RunningStage {
     pub(crate) stage: StageIndex,
     pub(crate) rounds_left: BTreeSet<RoundIndex>,
     cancelled: Arc<AtomicBool>,
+    timeline: Arc<Mutex<Timeline>>,
 }
 
 /// What a stage needs of its host.
@@ -43,16 +45,23 @@ pub(crate) struct Host {
 
 impl RunningStage {
     /// Starts the rounds; every one of them ends as an [`Input::RoundDone`].
-    pub(crate) fn start(order: StageOrder, start_ns: u64, host: &Host) -> Self {
+    pub(crate) fn start(order: StageOrder, timeline: Timeline, host: &Host) -> Self {
         let cancelled = Arc::new(AtomicBool::new(false));
+        let timeline = Arc::new(Mutex::new(timeline));
         let running = Self {
             stage: order.stage,
             rounds_left: order.rounds.iter().map(|round| round.round).collect(),
             cancelled: Arc::clone(&cancelled),
+            timeline: Arc::clone(&timeline),
         };
         let host = host.clone();
-        thread::spawn(move || walk(&order, start_ns, &host, &cancelled));
+        thread::spawn(move || walk(&order, &timeline, &host, &cancelled));
         running
+    }
+
+    /// Rounds that are not at hand yet follow this timeline.
+    pub(crate) fn retime(&self, timeline: Timeline) {
+        *lock(&self.timeline) = timeline;
     }
 
     /// Ends the stage: no further round starts, and tools' children are killed.
@@ -61,18 +70,52 @@ impl RunningStage {
     }
 }
 
-fn walk(order: &StageOrder, start_ns: u64, host: &Host, cancelled: &Arc<AtomicBool>) {
+fn walk(order: &StageOrder, timeline: &Mutex<Timeline>, host: &Host, cancelled: &Arc<AtomicBool>) {
     for round in &order.rounds {
-        let spec = spec(order, round, start_ns);
-        if !sleep_unless_cancelled(spec.connect_at_ns.saturating_sub(HAND_OVER_NS), cancelled) {
+        if !await_hand_over(order, round, timeline, cancelled) {
             return;
         }
+        let spec = spec(order, round, *lock(timeline));
         run_round(order.workload.tool, spec, &round.followed, host, cancelled);
     }
 }
 
-fn spec(order: &StageOrder, round: &RoundOrder, stage_start_ns: u64) -> RoundSpec {
-    let start_ns = stage_start_ns + round.offset_ns;
+/// Until a round is at hand, as the timeline has it by then. False when it was cancelled meanwhile.
+fn await_hand_over(
+    order: &StageOrder,
+    round: &RoundOrder,
+    timeline: &Mutex<Timeline>,
+    cancelled: &AtomicBool,
+) -> bool {
+    loop {
+        let due_ns = hand_over_ns(order, round, *lock(timeline));
+        let slice_ns = due_ns.min(clock::monotonic_ns() + CANCEL_CHECK_NS);
+        if !sleep_unless_cancelled(slice_ns, cancelled) {
+            return false;
+        }
+        if clock::monotonic_ns() >= due_ns {
+            return true;
+        }
+    }
+}
+
+fn lock(timeline: &Mutex<Timeline>) -> MutexGuard<'_, Timeline> {
+    timeline.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn hand_over_ns(order: &StageOrder, round: &RoundOrder, timeline: Timeline) -> u64 {
+    connect_at_ns(order, round, timeline).saturating_sub(HAND_OVER_NS)
+}
+
+fn connect_at_ns(order: &StageOrder, round: &RoundOrder, timeline: Timeline) -> u64 {
+    let gap_ns = order.gap_ns - drain_ns(order.gap_ns);
+    timeline.at(round.offset_ns).saturating_sub(gap_ns)
+}
+
+fn spec(order: &StageOrder, round: &RoundOrder, timeline: Timeline) -> RoundSpec {
+    let window_offset_ns = round.offset_ns.saturating_add(order.warm_up_ns);
+    let window_start_ns = timeline.at(window_offset_ns);
+    let window_end_ns = timeline.at(window_offset_ns.saturating_add(order.duration_ns));
     RoundSpec {
         stage: order.stage,
         round: round.round,
@@ -80,10 +123,10 @@ fn spec(order: &StageOrder, round: &RoundOrder, stage_start_ns: u64) -> RoundSpe
             streams: round.streams,
             ..(*order.workload).clone()
         },
-        connect_at_ns: start_ns.saturating_sub(order.gap_ns - drain_ns(order.gap_ns)),
-        start_ns,
-        window_start_ns: start_ns + order.warm_up_ns,
-        window_ns: order.duration_ns,
+        connect_at_ns: connect_at_ns(order, round, timeline),
+        start_ns: timeline.at(round.offset_ns),
+        window_start_ns,
+        window_ns: window_end_ns - window_start_ns,
         interval_ns: INTERVAL_NS,
         flows: round.flows.clone(),
     }
@@ -182,3 +225,6 @@ pub(crate) fn sleep_unless_cancelled(until_ns: u64, cancelled: &AtomicBool) -> b
         clock::sleep_until_ns(until_ns.min(now_ns + CANCEL_CHECK_NS));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,8 +56,9 @@ fn one_way(stage: &StageView<'_>, rows: &[&FlowRecord]) -> Option<OneWayDelay> {
             .as_ref()
             .and_then(|end| end.one_way_delay.as_ref());
         let Some(delays) = delays else { continue };
-        let error_ns = |host| stage.clock_error_ns.get(host).copied();
-        let of_pair_ns = error_ns(&row.src)?.saturating_add(error_ns(&row.dst)?);
+        let of_sender_ns = stage.clock_error_ns(row.src, row.sender.as_ref())?;
+        let of_receiver_ns = stage.clock_error_ns(row.dst, row.receiver.as_ref())?;
+        let of_pair_ns = of_sender_ns.saturating_add(of_receiver_ns);
         clock_error_ns = of_pair_ns.max(clock_error_ns);
         all.merge(delays);
     }

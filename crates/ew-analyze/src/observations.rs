@@ -24,9 +24,9 @@ pub(crate) struct Observations<'a> {
 #[derive(Debug)]
 pub(crate) struct StageView<'a> {
     pub(crate) stage: &'a Stage,
-    /// How far each host's clock may be off the controller's, ns. Hosts whose clock was never
-    /// compared are not in it.
-    pub(crate) clock_error_ns: &'a BTreeMap<HostId, u64>,
+    /// How far each host's clock may be off the controller's at the run's end, ns. Hosts whose
+    /// clock was never compared are not in it.
+    clock_error_ns: &'a BTreeMap<HostId, u64>,
     /// Rounds with at least one row, repair rounds included, in order.
     pub(crate) rounds: Vec<RoundView<'a>>,
     /// Planned rounds that were to run: all, but for those that `samples: auto` did not need.
@@ -159,6 +159,13 @@ impl<'a> StageView<'a> {
         }
     }
 
+    /// How far the clock of a flow's end may have been off the controller's. `None`: it was never
+    /// compared.
+    pub(crate) fn clock_error_ns(&self, host: HostId, end: Option<&EndRecord>) -> Option<u64> {
+        end.and_then(|end| end.clock_error_ns)
+            .or_else(|| self.clock_error_ns.get(&host).copied())
+    }
+
     /// Whether others are in its flows' way by design.
     pub(crate) fn has_aggressors(&self) -> bool {
         let Pattern::Congestion { aggressor } = self.stage.pattern else {
@@ -172,10 +179,12 @@ impl<'a> StageView<'a> {
         self.stage.workload.kind.is_bulk()
     }
 
-    /// Whether its times are round trips: a connection made for every transaction takes several.
+    /// Whether its times are round trips: a connection made for every transaction takes several,
+    /// and a message of any size as long as it takes to send.
     pub(crate) fn has_round_trips(&self) -> bool {
+        use WorkloadKind::{FlowSizes, TcpCrr, Trace};
         let kind = self.stage.workload.kind;
-        !self.is_bulk() && !matches!(kind, WorkloadKind::TcpCrr | WorkloadKind::Trace)
+        !self.is_bulk() && !matches!(kind, TcpCrr | Trace | FlowSizes)
     }
 
     /// Whether it asks one question at a time, so that no answer waits behind another of the same

@@ -4,6 +4,8 @@
 
 use crate::queue::{EventReceiver, EventSender, event_queue};
 use ew_model::event::{RecordedEvent, RunEvent};
+use ew_model::inventory::HostId;
+use ew_proto::clock::ClockEstimate;
 use ew_sys::clock;
 use std::sync::Arc;
 
@@ -59,6 +61,16 @@ impl Journal {
         }
         // Who does not keep up misses what was not shown yet; the record has it.
         self.shown.offer(&event);
+    }
+
+    /// How a host's clock relates to ours, by an estimate.
+    pub(crate) fn clock_synced(&mut self, host: HostId, estimate: &ClockEstimate) {
+        self.emit(RunEvent::ClockSynced {
+            host,
+            offset_ns: estimate.offset_ns,
+            error_ns: estimate.error_ns,
+            rate_ppb: estimate.rate_ppb,
+        });
     }
 
     /// A warning in words.

@@ -97,6 +97,7 @@ pub(crate) struct Members {
     options: LaunchOptions,
     token: RunToken,
     claim: Option<Claim>,
+    tools: Vec<Tool>,
     members: BTreeMap<HostId, Member>,
     slots: Arc<LaunchSlots>,
     relay: Option<(RelayKey, Arc<Relay>)>,
@@ -136,6 +137,7 @@ impl Members {
             options,
             token: RunToken(token),
             claim: None,
+            tools: Vec::new(),
             members: BTreeMap::new(),
             sender,
             fleet_events,
@@ -155,6 +157,11 @@ impl Members {
     /// From now on hosts are launched for this run alone.
     pub(crate) fn claim_hosts(&mut self, claim: Claim) {
         self.claim = Some(claim);
+    }
+
+    /// From now on hosts are launched that report which of these tools they have.
+    pub(crate) fn look_for(&mut self, tools: Vec<Tool>) {
+        self.tools = tools;
     }
 
     /// Interrupts the run, as the user would, when this comes.
@@ -234,6 +241,7 @@ impl Members {
                     .then_some(WATCH_INTERVAL_NS),
                 claim: self.claim.clone(),
                 syslog: self.options.syslog && self.claim.is_some(),
+                tools: self.tools.clone(),
             },
             host,
             launcher: Arc::clone(&self.launcher),
@@ -432,9 +440,18 @@ impl Members {
                     member.may_return = false;
                 }
             }
-            FleetEvent::Agent(id, ControllerEvent::Synced(estimate)) => {
+            FleetEvent::Agent(
+                id,
+                ControllerEvent::Synced(estimate) | ControllerEvent::ClockMoved(estimate),
+            ) => {
                 if let Some(member) = self.members.get_mut(id) {
                     member.clock = Some(*estimate);
+                }
+            }
+            FleetEvent::Agent(id, ControllerEvent::Alive { clock_error_ns, .. }) => {
+                let clock = self.members.get_mut(id).and_then(|m| m.clock.as_mut());
+                if let (Some(clock), Some(error_ns)) = (clock, *clock_error_ns) {
+                    clock.error_ns = error_ns;
                 }
             }
             FleetEvent::Agent(id, ControllerEvent::Lost { reason: message })

@@ -80,11 +80,7 @@ impl BatchRun<'_> {
             match self.members.next(deadline_ns).await {
                 FleetEvent::Agent(host, ControllerEvent::Synced(estimate)) => {
                     waiting.remove(&host);
-                    self.journal.emit(RunEvent::ClockSynced {
-                        host,
-                        offset_ns: estimate.offset_ns,
-                        error_ns: estimate.error_ns,
-                    });
+                    self.journal.clock_synced(host, &estimate);
                 }
                 FleetEvent::Interrupt => return BatchEnd::Interrupted,
                 FleetEvent::Deadline => break,
@@ -144,15 +140,9 @@ impl BatchRun<'_> {
             .iter()
             .filter(|id| !rounds.given_up.contains_key(id))
         {
-            if let Some(estimate) = self.members.get(*id).and_then(|member| member.clock) {
-                let start_ns = estimate.to_agent_ns(start_ns);
-                self.members.send(
-                    *id,
-                    Command::Go {
-                        stage: self.batch.index,
-                        start_ns,
-                    },
-                );
+            if self.has_clock(*id) {
+                let stage = self.batch.index;
+                self.members.send(*id, Command::Go { stage, start_ns });
             }
         }
         start_ns
@@ -289,7 +279,9 @@ impl BatchRun<'_> {
             .map(|flow| {
                 let workload = self.batch.stage.workload_of(flow);
                 let reports = &mut round.reports;
-                reports.record(&key, flow, &workload, &names, &why_silent)
+                let mut record = reports.record(&key, flow, &workload, &names, &why_silent);
+                self.note_clocks(&mut record);
+                record
             })
             .collect()
     }
@@ -308,6 +300,10 @@ impl BatchRun<'_> {
             | FleetEvent::LaunchFailed { host, message } => {
                 self.journal.emit(RunEvent::HostLost { host, message });
                 Some(host)
+            }
+            FleetEvent::Agent(host, ControllerEvent::ClockMoved(estimate)) => {
+                self.journal.clock_synced(host, &estimate);
+                None
             }
             FleetEvent::Agent(host, ControllerEvent::Sample(sample)) => {
                 self.journal.emit(RunEvent::HostSampled { host, sample });
@@ -334,11 +330,30 @@ impl BatchRun<'_> {
     }
 
     fn listeners(&self) -> BTreeMap<HostId, std::net::SocketAddr> {
-        let with_clock = |id: &HostId| self.members.get(*id).is_some_and(|m| m.clock.is_some());
-        let alive = self.members.alive().into_iter().filter(with_clock);
+        let alive = self.members.alive().into_iter();
         alive
+            .filter(|id| self.has_clock(*id))
             .filter_map(|id| Some((id, self.members.data_address(id)?)))
             .collect()
+    }
+
+    fn has_clock(&self, id: HostId) -> bool {
+        self.members
+            .get(id)
+            .is_some_and(|member| member.clock.is_some())
+    }
+
+    /// How well the clocks of a flow's ends were known.
+    fn note_clocks(&self, record: &mut FlowRecord) {
+        let error_ns = |id| Some(self.members.get(id)?.clock?.error_ns);
+        for (end, id) in [
+            (&mut record.sender, record.src),
+            (&mut record.receiver, record.dst),
+        ] {
+            if let Some(end) = end {
+                end.clock_error_ns = error_ns(id);
+            }
+        }
     }
 
     fn show_flow(&mut self, progress: &FlowProgress) {

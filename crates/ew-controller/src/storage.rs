@@ -622,11 +622,7 @@ impl Drive<'_> {
             match self.members.next(deadline_ns).await {
                 FleetEvent::Agent(host, ControllerEvent::Synced(estimate)) => {
                     waiting.remove(&host);
-                    self.journal.emit(RunEvent::ClockSynced {
-                        host,
-                        offset_ns: estimate.offset_ns,
-                        error_ns: estimate.error_ns,
-                    });
+                    self.journal.clock_synced(host, &estimate);
                 }
                 FleetEvent::Interrupt => self.interrupted = true,
                 FleetEvent::Deadline => break,
@@ -747,6 +743,10 @@ impl Drive<'_> {
             | FleetEvent::LaunchFailed { host, message } => {
                 self.journal.emit(RunEvent::HostLost { host, message });
                 Some(host)
+            }
+            FleetEvent::Agent(host, ControllerEvent::ClockMoved(estimate)) => {
+                self.journal.clock_synced(host, &estimate);
+                None
             }
             FleetEvent::Agent(host, ControllerEvent::Sample(sample)) => {
                 self.journal.emit(RunEvent::HostSampled { host, sample });

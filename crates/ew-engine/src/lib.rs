@@ -35,7 +35,9 @@ mod workload;
 pub use engine::{Engine, EngineConfig, Totals};
 pub use error::EngineError;
 pub use ew_proto::round::RoundSpec;
+pub use round::AFTER_WINDOW_NS;
 pub use running::{RunningRound, SentOverTcp};
+pub use window::cut_ns;
 
 /// What a round calls with its reports, once.
 pub type Done = Box<dyn FnOnce(Vec<ew_proto::message::FlowReport>) + Send>;

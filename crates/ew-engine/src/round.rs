@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Streams go on for this long after the window: the peer's window may end a little later, and a
 /// peer short of CPU reads its counters late, which is harmless while data still flows.
-const AFTER_WINDOW_NS: u64 = 20_000_000;
+pub const AFTER_WINDOW_NS: u64 = 20_000_000;
 /// How long to wait for stream threads that were ordered to stop.
 const STOP_PATIENCE_NS: u64 = 150_000_000;
 const STOP_POLL_NS: u64 = 500_000;
@@ -254,16 +254,17 @@ impl Round {
     /// The supervisor's thread. Everything is bounded by the window's end plus the two waits above.
     pub(crate) fn run(mut self, done: Done) {
         ew_sys::thread::use_exact_timers();
-        let observed = self.move_data();
-        let errors = |streams: &Vec<_>| report::first_error(&self.spec, streams);
-        let failures: Vec<_> = self.flows.iter().map(errors).collect();
-        if observed.is_some() {
+        let mut observed = self.move_data();
+        if let Some(observed) = &mut observed {
             // Cut short or not, the figures are taken.
             let _ = self
                 .shared
                 .cancel
                 .sleep_until(self.spec.window_end_ns() + AFTER_WINDOW_NS);
+            observed.end_with_streams(&self.spec, &self.flows);
         }
+        let errors = |streams: &Vec<_>| report::first_error(&self.spec, streams);
+        let failures: Vec<_> = self.flows.iter().map(errors).collect();
         self.stop();
         let reports = self.reports(observed.as_ref(), failures);
         self.release();
@@ -530,6 +531,7 @@ fn check(spec: &RoundSpec) -> Result<(), EngineError> {
     let per_stream = match workload.kind {
         WorkloadKind::TcpStream
         | WorkloadKind::TcpRr
+        | WorkloadKind::FlowSizes
         | WorkloadKind::Ping
         | WorkloadKind::Trace => 1,
         // The connection and a socket of their own.

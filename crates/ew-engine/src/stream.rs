@@ -4,7 +4,7 @@ use crate::connect::ChosenPorts;
 use crate::counters::StreamCounters;
 use crate::hello::StreamKey;
 use crate::round::RoundShared;
-use ew_model::record::{Remark, TracedPath};
+use ew_model::record::{FigureNote, TracedPath};
 use ew_proto::message::{FlowOrder, Role, ServicePorts};
 use ew_sys::clock::monotonic_ns;
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ struct State {
     connection: Option<Arc<TcpStream>>,
     ports: Ports,
     failure: Option<Failure>,
-    remarks: BTreeSet<Remark>,
+    notes: BTreeSet<FigureNote>,
     path: Option<TracedPath>,
     /// No connection may begin to be used any more.
     is_over: bool,
@@ -51,6 +51,8 @@ pub(crate) struct Failure {
     pub(crate) at_ns: u64,
     /// In words.
     pub(crate) error: String,
+    /// The peer ended the connection, as it does when its round is over.
+    pub(crate) is_peers_stop: bool,
 }
 
 /// A connection's ports; 0 before it is connected.
@@ -111,16 +113,29 @@ impl Stream {
 
     /// The first failure counts.
     pub(crate) fn fail(&self, error: String) {
+        self.end(error, false);
+    }
+
+    /// As [`Stream::fail`], where the peer ended the connection.
+    pub(crate) fn stopped_by_peer(&self, error: String) {
+        self.end(error, true);
+    }
+
+    fn end(&self, error: String, is_peers_stop: bool) {
         let at_ns = monotonic_ns();
-        self.lock().failure.get_or_insert(Failure { at_ns, error });
+        self.lock().failure.get_or_insert(Failure {
+            at_ns,
+            error,
+            is_peers_stop,
+        });
     }
 
-    pub(crate) fn remark(&self, remark: Remark) {
-        self.lock().remarks.insert(remark);
+    pub(crate) fn note(&self, note: FigureNote) {
+        self.lock().notes.insert(note);
     }
 
-    pub(crate) fn remarks(&self) -> BTreeSet<Remark> {
-        self.lock().remarks.clone()
+    pub(crate) fn notes(&self) -> BTreeSet<FigureNote> {
+        self.lock().notes.clone()
     }
 
     /// What is known of the stream's path so far.
@@ -160,7 +175,7 @@ impl Stream {
         };
         let chosen = self.chosen_ports.filter(|_| self.opens);
         if chosen.is_some_and(|ports| ports.first() != state.ports.local) {
-            state.remarks.insert(Remark::SourcePortBusy);
+            state.notes.insert(FigureNote::SourcePortBusy);
         }
         state.connection = Some(Arc::clone(&connection));
         connection

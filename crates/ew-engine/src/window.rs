@@ -8,8 +8,12 @@ use ew_model::record::CpuUse;
 use ew_proto::round::RoundSpec;
 use ew_sys::clock::monotonic_ns;
 use ew_sys::socket::{TcpReading, tcp_info};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// A window may lose one part in so many to the peer's stop.
+const MAX_CUT: u64 = 4;
 
 /// What was read in a window.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub(crate) struct FlowWindow {
     pub(crate) last: Edge,
     /// All its streams did all they were to do.
     pub(crate) is_done: bool,
+    /// The peer stopped all its streams before the end.
+    pub(crate) is_cut: bool,
 }
 
 /// All streams at one edge of the window.
@@ -73,9 +79,6 @@ pub(crate) fn observe(
     read_counters(flows, &mut windows, |w| &mut w.last);
     let cpu_at_last = CpuReading::take(shared, flows);
     read_tcp(has_tcp, flows, &mut windows, |w| &mut w.last);
-    for (streams, window) in flows.iter().zip(&mut windows) {
-        end_with_streams(spec, streams, window);
-    }
     let edges = cpu_at_first.zip(cpu_at_last);
     Ok(Observed {
         flows: windows,
@@ -83,20 +86,54 @@ pub(crate) fn observe(
     })
 }
 
+impl Observed {
+    /// Ends each flow's window with its streams, where these ended first. To be called when the
+    /// peers have stopped, so that every stream has noticed.
+    pub(crate) fn end_with_streams(&mut self, spec: &RoundSpec, flows: &[Vec<Arc<Stream>>]) {
+        for (streams, window) in flows.iter().zip(&mut self.flows) {
+            end_with_streams(spec, streams, window);
+        }
+    }
+}
+
+/// Where a window ends that the peer's stop cuts: its clock and this host's differ by more than the
+/// streams go on for. `None`: so early that something else is the matter.
+#[must_use]
+pub fn cut_ns(window_ns: &Range<u64>, stopped_ns: u64) -> Option<u64> {
+    let length_ns = window_ns.end.saturating_sub(window_ns.start);
+    let is_near = window_ns.end.saturating_sub(stopped_ns) <= length_ns / MAX_CUT;
+    is_near.then(|| stopped_ns.min(window_ns.end))
+}
+
+/// When the peer stopped all streams of a flow inside the window, where that can be cut there.
+pub(crate) fn peers_stop_ns(spec: &RoundSpec, streams: &[Arc<Stream>]) -> Option<u64> {
+    let stops: Option<Vec<u64>> = streams
+        .iter()
+        .map(|stream| stream.failure().filter(|f| f.is_peers_stop))
+        .map(|failure| failure.map(|f| f.at_ns))
+        .collect();
+    let stops = stops?;
+    let window_ns = spec.window_start_ns..spec.window_end_ns();
+    cut_ns(&window_ns, stops.iter().copied().min()?)?;
+    // Until the last one data moved.
+    stops.into_iter().max().filter(|at| *at < window_ns.end)
+}
+
 /// When this host read so late that the peer had stopped already, the counts belong to the time
-/// until then; and so they do when all streams had done their work before the end.
+/// until then; and so they do when all streams had ended, or done their work, before the end.
 fn end_with_streams(spec: &RoundSpec, streams: &[Arc<Stream>], window: &mut FlowWindow) {
     let failures = streams.iter().filter_map(|s| s.failure());
     let after_window = failures
         .map(|f| f.at_ns)
         .filter(|at| *at >= spec.window_end_ns());
+    let cut = peers_stop_ns(spec, streams);
     let done: Option<Vec<_>> = streams.iter().map(|s| s.counters.done_ns()).collect();
     let done_ns = done.and_then(|at| at.into_iter().max());
-    window.is_done = done_ns.is_some();
+    (window.is_done, window.is_cut) = (done_ns.is_some(), cut.is_some());
     let Some(last) = window.readings.last_mut() else {
         return;
     };
-    for ended_ns in after_window.min().into_iter().chain(done_ns) {
+    for ended_ns in after_window.min().into_iter().chain(cut).chain(done_ns) {
         last.now_ns = last.now_ns.min(ended_ns);
     }
     let end_ns = last.now_ns;
@@ -134,6 +171,7 @@ fn allocate(spec: &RoundSpec, flows: &[Vec<Arc<Stream>>]) -> Vec<FlowWindow> {
             readings: Vec::with_capacity(intervals + 2),
             last: edge(),
             is_done: false,
+            is_cut: false,
         });
     }
     windows

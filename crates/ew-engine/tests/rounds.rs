@@ -193,6 +193,59 @@ fn a_peer_that_vanishes_in_the_window_leaves_an_error_and_no_figure() {
     assert!(reports[0].sender.is_none());
 }
 
+/// A peer whose clock is ahead stops while this end still counts.
+#[test]
+fn a_window_is_cut_at_the_peers_stop() {
+    const APART_NS: u64 = 150_000_000;
+    let ahead = RoundSpec {
+        window_ns: 1_200_000_000,
+        ..round(stream(2))
+    };
+    let behind = RoundSpec {
+        start_ns: ahead.start_ns + APART_NS,
+        window_start_ns: ahead.window_start_ns + APART_NS,
+        ..ahead.clone()
+    };
+    for (sending, receiving) in [(&ahead, &behind), (&behind, &ahead)] {
+        let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+        let (to_near, to_far) = (
+            data_address(&near, LOCALHOST),
+            data_address(&far, LOCALHOST),
+        );
+        let accepting = vec![order(5, Role::Receive, false, to_near)];
+        let received = start(&far, with_flows(&restarted(receiving), accepting));
+        let opening = vec![order(5, Role::Send, true, to_far)];
+        let sent = start(&near, with_flows(&restarted(sending), opening));
+        let (sent, received) = (wait(&sent), wait(&received));
+        assert_eq!((&sent[0].error, &received[0].error), (&None, &None));
+        let (sender, receiver) = (sender_end(&sent), receiver_end(&received));
+        let (cut, whole) = match sending.start_ns < receiving.start_ns {
+            true => (receiver, sender),
+            false => (sender, receiver),
+        };
+        let lost_ns = whole.window_ns.saturating_sub(cut.window_ns);
+        assert!((50_000_000..300_000_000).contains(&lost_ns), "{lost_ns}");
+        let counted: u64 = cut.intervals.iter().map(|i| i.length_ns).sum();
+        assert_eq!(counted, cut.window_ns);
+        assert_eq!(sum_of_intervals(cut), cut.bytes);
+    }
+}
+
+fn sum_of_intervals(end: &EndRecord) -> u64 {
+    end.intervals.iter().map(|interval| interval.bytes).sum()
+}
+
+/// The same round with its connections from now on.
+fn restarted(spec: &RoundSpec) -> RoundSpec {
+    let later_ns = ew_sys::clock::monotonic_ns() - spec.connect_at_ns;
+    RoundSpec {
+        connect_at_ns: spec.connect_at_ns + later_ns,
+        start_ns: spec.start_ns + later_ns,
+        window_start_ns: spec.window_start_ns + later_ns,
+        ..spec.clone()
+    }
+}
+
 #[test]
 fn an_abort_ends_a_long_round() {
     let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));

@@ -58,14 +58,18 @@ pub enum RunEvent {
         /// In the launcher's own words (for ssh: ssh's stderr).
         message: String,
     },
-    /// A clock estimate, made before each stage.
+    /// A clock estimate, made before each stage, and inside it where the clock has left its line.
     ClockSynced {
         /// Which.
         host: HostId,
         /// Agent's monotonic clock minus the controller's.
         offset_ns: i64,
-        /// The offset is right within this (half the min round trip).
+        /// The offset is right within this.
         error_ns: u64,
+        /// By how much the agent's clock is faster, parts per billion. `None` where the run was too
+        /// short to show it, and in runs of before it was estimated.
+        #[serde(default)]
+        rate_ppb: Option<i32>,
     },
     /// The stage's turn begins: its only one, or one of many where stages are interleaved.
     StageStarted {

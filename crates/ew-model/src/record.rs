@@ -61,6 +61,10 @@ pub struct EndRecord {
     /// Achieved minus planned time of the first send (sender) or of the window's first read
     /// (receiver), ns.
     pub start_skew_ns: i64,
+    /// This end's clock was known within this when the round was over. `None` in runs of before it
+    /// was recorded.
+    #[serde(default)]
+    pub clock_error_ns: Option<u64>,
     /// One figure per stream, in stream order.
     pub streams: Vec<StreamRecord>,
     /// The kernel's congestion control of the first stream, for example `cubic`. `None` when the
@@ -78,25 +82,38 @@ pub struct EndRecord {
     /// Times of connecting, at the requesting end (tcp-crr).
     #[serde(default)]
     pub connect_latency: Option<Histogram>,
+    /// Times of messages by their size, from their arrival to the answer to their end, at the
+    /// sending end (flow-sizes); ascending, without sizes of which none was completed.
+    #[serde(default)]
+    pub completions: Vec<SizeTimes>,
     /// Loss and order, at the receiving end (udp-stream).
     #[serde(default)]
     pub datagrams: Option<DatagramCounts>,
     /// From the sender's call to the receiver's, at the receiving end (udp-stream), of the
     /// datagrams that came inside the window: each end's time since the round's start, which the
     /// controller gave each in its own clock. What is wrong with the clocks is in it
-    /// ([`crate::run::Run::clock_error_ns`], of both hosts).
+    /// ([`EndRecord::clock_error_ns`], of both ends).
     #[serde(default)]
     pub one_way_delay: Option<Histogram>,
     /// What it cost this host. `None` where the host's counters could not be read.
     #[serde(default)]
     pub cpu: Option<CpuUse>,
     /// Ascending, each once.
-    #[serde(default)]
-    pub remarks: Vec<Remark>,
+    #[serde(default, rename = "remarks")]
+    pub notes: Vec<FigureNote>,
     /// What an external tool reported besides its counts.
     #[serde(default)]
     #[serde(alias = "told")]
     pub reported: Option<Reported>,
+}
+
+/// Times of messages of one size.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizeTimes {
+    /// Of each message.
+    pub bytes: u64,
+    /// Of those that were answered inside the window.
+    pub times: Histogram,
 }
 
 /// What an external tool reports in figures of its own, which are kept as it means them
@@ -271,7 +288,7 @@ pub struct CpuSplit {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Remark {
+pub enum FigureNote {
     /// The sender's application did not touch the bytes (sendfile).
     SenderDidNotTouchBytes,
     /// The receiver's application did not see the bytes (discarded in the kernel).

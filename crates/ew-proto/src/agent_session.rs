@@ -7,6 +7,7 @@
 //!
 //! `Goodbye` and the loss of the controller are possible everywhere.
 
+use crate::clock_line::Timeline;
 use crate::frame::FrameDecoder;
 use crate::liveness::Liveness;
 use crate::message::{
@@ -44,8 +45,10 @@ pub enum AgentEvent {
         /// Which.
         stage: StageIndex,
         /// On this agent's monotonic clock.
-        start_ns: u64,
+        timeline: Timeline,
     },
+    /// The running stage's rounds that have not begun follow this timeline.
+    Retime(Timeline),
     /// Drop the stage at hand; nothing more of it is sent. A storage step is ended, and reported
     /// all the same.
     Abort,
@@ -111,8 +114,9 @@ impl AgentSession {
         }
     }
 
-    /// Takes bytes from the controller. Clock probes are answered with `now_ns`, so read the clock
-    /// right after the read returned, and write [`AgentSession::poll_transmit`] out at once.
+    /// Takes bytes from the controller. Clock probes and heartbeats are answered with `now_ns`, so
+    /// read the clock right after the read returned, and write [`AgentSession::poll_transmit`] out
+    /// at once.
     pub fn handle_bytes(&mut self, bytes: &[u8], now_ns: u64) {
         if self.state == State::Closed || bytes.is_empty() {
             return;
@@ -399,7 +403,7 @@ impl AgentSession {
                 self.state = State::Preparing;
                 self.event(AgentEvent::Welcomed(welcome));
             }
-            ToAgent::Heartbeat if self.is_welcomed() => self.answer_heartbeat(),
+            ToAgent::Heartbeat if self.is_welcomed() => self.answer_heartbeat(now_ns),
             ToAgent::ClockProbe { sequence } if self.is_welcomed() => {
                 self.answer(&ToController::ClockReply {
                     sequence,
@@ -407,7 +411,10 @@ impl AgentSession {
                 });
             }
             ToAgent::Stage(order) if self.is_free() => self.offer(order),
-            ToAgent::Go { stage, start_ns } => self.go(stage, start_ns),
+            ToAgent::Go { stage, timeline } => self.go(stage, timeline),
+            ToAgent::Retime { stage, timeline } if self.is_welcomed() => {
+                self.retime(stage, timeline);
+            }
             ToAgent::Abort if self.is_welcomed() => self.abort(),
             ToAgent::CheckPorts(check) if self.is_free() => {
                 self.port_check = Some(check.peers.len());
@@ -434,9 +441,10 @@ impl AgentSession {
         self.event(AgentEvent::Goodbye);
     }
 
-    fn answer_heartbeat(&mut self) {
+    fn answer_heartbeat(&mut self, now_ns: u64) {
         let (tx_bytes, rx_bytes) = self.totals;
         self.answer(&ToController::Alive {
+            agent_ns: now_ns,
             tx_bytes,
             rx_bytes,
             others: self.others,
@@ -453,16 +461,23 @@ impl AgentSession {
         }
     }
 
-    fn go(&mut self, stage: StageIndex, start_ns: u64) {
+    fn go(&mut self, stage: StageIndex, timeline: Timeline) {
         match &mut self.stage {
             Some(active) if active.stage == stage && active.phase == StagePhase::Accepted => {
                 active.phase = StagePhase::Running;
-                self.event(AgentEvent::Go { stage, start_ns });
+                self.event(AgentEvent::Go { stage, timeline });
             }
             _ => self.violation(&format!(
                 "the controller started stage {}, which was not accepted",
                 stage.0
             )),
+        }
+    }
+
+    /// It may cross the end of its stage, and is then of no effect.
+    fn retime(&mut self, stage: StageIndex, timeline: Timeline) {
+        if self.stage() == Some((stage, StagePhase::Running)) {
+            self.event(AgentEvent::Retime(timeline));
         }
     }
 
@@ -477,8 +492,13 @@ impl AgentSession {
         }
         let unseen = |e: &AgentEvent| matches!(e, AgentEvent::Stage(_));
         let was_seen = !self.events.iter().any(unseen);
-        self.events
-            .retain(|e| !matches!(e, AgentEvent::Stage(_) | AgentEvent::Go { .. }));
+        let is_of_stage = |e: &AgentEvent| {
+            matches!(
+                e,
+                AgentEvent::Stage(_) | AgentEvent::Go { .. } | AgentEvent::Retime(_)
+            )
+        };
+        self.events.retain(|e| !is_of_stage(e));
         if was_seen {
             self.event(AgentEvent::Abort);
         }

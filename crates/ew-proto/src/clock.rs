@@ -29,6 +29,9 @@ pub struct ClockEstimate {
     pub error_ns: u64,
     /// Round trip of the deciding exchange.
     pub rtt_ns: u64,
+    /// By how much the agent's clock is faster than the controller's, parts per billion. `None`
+    /// where the exchanges lie too close together to show it.
+    pub rate_ppb: Option<i32>,
 }
 
 /// Keeps the exchange with the min round trip.
@@ -67,6 +70,12 @@ impl ClockEstimator {
     pub fn estimate(&self) -> Option<ClockEstimate> {
         self.best.map(Exchange::estimate)
     }
+
+    /// The exchange that decides so far.
+    #[must_use]
+    pub fn best(&self) -> Option<Exchange> {
+        self.best
+    }
 }
 
 impl ClockEstimate {
@@ -84,7 +93,7 @@ impl ClockEstimate {
 }
 
 impl Exchange {
-    fn rtt_ns(self) -> u64 {
+    pub(crate) fn rtt_ns(self) -> u64 {
         self.received_ns.saturating_sub(self.sent_ns)
     }
 
@@ -96,6 +105,7 @@ impl Exchange {
             offset_ns: offset_ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
             error_ns: rtt_ns.div_ceil(2),
             rtt_ns,
+            rate_ppb: None,
         }
     }
 }
@@ -130,7 +140,8 @@ mod tests {
             ClockEstimate {
                 offset_ns: 500_000,
                 error_ns: 100,
-                rtt_ns: 200
+                rtt_ns: 200,
+                rate_ppb: None,
             }
         );
         assert_eq!(estimate.to_agent_ns(1_000_000), 1_500_000);

@@ -5,13 +5,15 @@
 //! Ready --goodbye()--> Leaving --Farewell--> Closed
 //! ```
 //!
-//! From the welcome on the agent is asked every 500 ms whether it lives.
+//! From the welcome on the agent is asked every 500 ms whether it lives. Its answers keep its clock
+//! known, and a running stage's rounds where they belong ([`crate::clock_line`]).
 //!
 //! An abort crosses whatever the agent is just sending. A clock probe goes out behind it as a
 //! fence: links keep their order, so what comes before its reply may still belong to the aborted
 //! stage, and what comes after does not.
 
 use crate::clock::{ClockEstimate, ClockEstimator, EXCHANGES, Exchange};
+use crate::clock_line::{ClockLine, Timeline};
 use crate::frame::FrameDecoder;
 use crate::limits::{Message, ROUND_REPORT, STORAGE_REPORT};
 use crate::liveness::Liveness;
@@ -49,6 +51,10 @@ pub const READY_DEADLINE_NS: u64 = 30_000_000_000;
 /// How long an agent may take from goodbye to farewell.
 pub const FAREWELL_DEADLINE_NS: u64 = 10_000_000_000;
 
+/// An agent learns of its clock's error when it has become greater than this: a tenth of what a
+/// start may be late by.
+const RETIME_NS: u64 = 100_000;
+
 /// What the controller has to act on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ControllerEvent {
@@ -63,6 +69,8 @@ pub enum ControllerEvent {
     },
     /// The outcome of [`ControllerSession::sync`].
     Synced(ClockEstimate),
+    /// The agent's clock was found to run differently from the last estimate given.
+    ClockMoved(ClockEstimate),
     /// The stage can start: [`ControllerSession::go`].
     StageAccepted {
         /// Which.
@@ -94,6 +102,8 @@ pub enum ControllerEvent {
         others: Option<OthersTcp>,
         /// From the heartbeat to this answer. `None` for one of too many without an answer.
         rtt_ns: Option<u64>,
+        /// The agent's clock is known within this. `None` where nothing is known of it.
+        clock_error_ns: Option<u64>,
     },
     /// How a followed flow goes.
     FlowProgress(FlowProgress),
@@ -147,6 +157,14 @@ struct Sync {
     sent_ns: u64,
 }
 
+/// The line of the agent's clock that the caller was given, and the agent with its running stage.
+#[derive(Clone, Copy, Debug)]
+struct GivenClock {
+    /// Controller's clock: of the stage's start, or of the estimate.
+    from_ns: u64,
+    timeline: Timeline,
+}
+
 /// A storage step under way.
 #[derive(Clone, Debug)]
 struct ActiveStorage {
@@ -182,6 +200,8 @@ pub struct ControllerSession {
     watched: bool,
     unasked: Unasked,
     sync: Option<Sync>,
+    clock: ClockLine,
+    given_clock: Option<GivenClock>,
     next_sequence: u32,
     unanswered_heartbeats: u32,
     /// When the first of them were sent.
@@ -226,6 +246,8 @@ impl ControllerSession {
             watched: false,
             unasked: Unasked::default(),
             sync: None,
+            clock: ClockLine::default(),
+            given_clock: None,
             next_sequence: 0,
             unanswered_heartbeats: 0,
             heartbeats_sent_ns: VecDeque::new(),
@@ -420,17 +442,21 @@ impl ControllerSession {
         Ok(())
     }
 
-    /// Starts the accepted stage at `start_ns` **on the agent's clock**
-    /// ([`ClockEstimate::to_agent_ns`]).
+    /// Starts the accepted stage at `start_ns` of the controller's clock. While it runs, the agent
+    /// learns how its own clock runs.
     ///
     /// # Errors
-    /// [`CommandError::OutOfOrder`] unless this stage was accepted and not started.
+    /// [`CommandError::OutOfOrder`] unless this stage was accepted and not started, and something
+    /// is known of the agent's clock.
     pub fn go(&mut self, stage: StageIndex, start_ns: u64) -> Result<(), CommandError> {
         let accepted = self.stage() == Some((stage, StagePhase::Accepted));
-        self.require("go", accepted)?;
-        self.outbox.send(&ToAgent::Go { stage, start_ns })?;
-        if let Some(active) = &mut self.stage {
+        let given = self.clock_from(start_ns).filter(|_| accepted);
+        self.require("go", given.is_some())?;
+        if let (Some(given), Some(active)) = (given, &mut self.stage) {
+            let timeline = given.timeline;
+            self.outbox.send(&ToAgent::Go { stage, timeline })?;
             active.phase = StagePhase::Running;
+            self.given_clock = Some(given);
         }
         Ok(())
     }
@@ -569,17 +595,19 @@ impl ControllerSession {
                 self.clock_reply(sequence, agent_ns, now_ns);
             }
             ToController::Alive {
+                agent_ns,
                 tx_bytes,
                 rx_bytes,
                 others,
             } if self.unanswered_heartbeats > 0 => {
-                self.unanswered_heartbeats -= 1;
-                let sent_ns = self.heartbeats_sent_ns.pop_front();
+                let exchange = self.heartbeat_answered(agent_ns, now_ns);
+                let estimate = self.clock.estimate(now_ns);
                 self.event(ControllerEvent::Alive {
                     tx_bytes,
                     rx_bytes,
                     others,
-                    rtt_ns: sent_ns.map(|sent_ns| now_ns.saturating_sub(sent_ns)),
+                    rtt_ns: exchange.map(Exchange::rtt_ns),
+                    clock_error_ns: estimate.map(|estimate| estimate.error_ns),
                 });
             }
             ToController::Ready { facts, data_port } if self.state == State::Preparing => {
@@ -794,7 +822,11 @@ impl ControllerSession {
         });
         self.sync = None;
         if sync.estimator.exchanges() >= EXCHANGES {
-            if let Some(estimate) = sync.estimator.estimate() {
+            if let Some(best) = sync.estimator.best() {
+                self.clock.settle(best);
+            }
+            self.given_clock = self.clock_from(now_ns);
+            if let Some(estimate) = self.clock.estimate(now_ns) {
                 self.event(ControllerEvent::Synced(estimate));
             }
             return;
@@ -805,6 +837,47 @@ impl ControllerSession {
         self.transmit(&ToAgent::ClockProbe {
             sequence: sync.sequence,
         });
+    }
+
+    /// The exchange that a heartbeat and its answer are; `None` where too many had no answer.
+    fn heartbeat_answered(&mut self, agent_ns: u64, now_ns: u64) -> Option<Exchange> {
+        self.unanswered_heartbeats -= 1;
+        let exchange = Exchange {
+            sent_ns: self.heartbeats_sent_ns.pop_front()?,
+            agent_ns,
+            received_ns: now_ns,
+        };
+        self.clock.follow(exchange);
+        self.give_clock(now_ns);
+        Some(exchange)
+    }
+
+    /// Where the clock has left the line that was given, gives the line that it is on.
+    fn give_clock(&mut self, now_ns: u64) {
+        let Some(given) = self.given_clock else {
+            return;
+        };
+        let passed_ns = now_ns.saturating_sub(given.from_ns);
+        let line = self.clock_from(given.from_ns);
+        let shown_ns = given.timeline.at(passed_ns);
+        let has_left =
+            |line: &GivenClock| line.timeline.at(passed_ns).abs_diff(shown_ns) > RETIME_NS;
+        let Some(line) = line.filter(has_left) else {
+            return;
+        };
+        self.given_clock = Some(line);
+        if let Some(estimate) = self.clock.estimate(now_ns) {
+            self.event(ControllerEvent::ClockMoved(estimate));
+        }
+        if let Some((stage, StagePhase::Running)) = self.stage() {
+            let timeline = line.timeline;
+            self.transmit(&ToAgent::Retime { stage, timeline });
+        }
+    }
+
+    fn clock_from(&self, from_ns: u64) -> Option<GivenClock> {
+        let timeline = self.clock.timeline(from_ns)?;
+        Some(GivenClock { from_ns, timeline })
     }
 
     fn farewell(&mut self) {

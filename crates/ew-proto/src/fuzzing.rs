@@ -9,6 +9,7 @@
 pub mod seeds;
 
 use crate::agent_session::{AgentEvent, AgentSession};
+use crate::clock_line::Timeline;
 use crate::controller_session::{ControllerEvent, ControllerSession};
 use crate::frame::{FrameDecoder, encode};
 use crate::limits::Message;
@@ -255,7 +256,7 @@ fn agent_in_scene(scene: u8) -> AgentSession {
             &mut session,
             &ToAgent::Go {
                 stage,
-                start_ns: NOW_NS,
+                timeline: Timeline::from_start(NOW_NS),
             },
         );
     }

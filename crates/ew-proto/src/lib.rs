@@ -1,5 +1,5 @@
-//! Controller-agent messages, framing, both session state machines and the clock-offset estimator:
-//! sans-IO.
+//! Controller-agent messages, framing, both session state machines and the estimate of an agent's
+//! clock: sans-IO.
 //!
 //! Nothing here reads a clock, a socket or a file. A session is fed bytes and times and hands back
 //! bytes to write, events and the time of its next deadline; who moves the bytes is the caller's
@@ -15,6 +15,7 @@
 pub mod agent_session;
 mod budget;
 pub mod clock;
+pub mod clock_line;
 pub mod controller_session;
 pub mod frame;
 pub mod fuzzing;
@@ -32,6 +33,7 @@ mod unasked;
 
 pub use agent_session::{AgentEvent, AgentSession};
 pub use clock::{ClockEstimate, ClockEstimator, Exchange};
+pub use clock_line::{ClockLine, Timeline};
 pub use controller_session::{ControllerEvent, ControllerSession};
 pub use frame::{FrameDecoder, FrameError, MAX_FRAME_BYTES, encode};
 pub use limits::Message;

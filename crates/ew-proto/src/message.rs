@@ -4,6 +4,7 @@
 //! (CLOCK_MONOTONIC), converted by the controller with its offset estimate; durations are plain
 //! nanoseconds.
 
+use crate::clock_line::Timeline;
 use ew_model::claim::Claim;
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
@@ -12,7 +13,7 @@ use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::record::EndRecord;
 use ew_model::storage::{StorageOrder, StorageReport};
 use ew_model::telemetry::HostReading;
-use ew_model::workload::Workload;
+use ew_model::workload::{Tool, Workload};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
@@ -40,12 +41,12 @@ pub enum ToAgent {
     },
     /// A stage's rounds, sent ahead.
     Stage(StageOrder),
-    /// Start the accepted stage: round offsets count from this agent-local time.
+    /// Start the accepted stage: round offsets count along this timeline.
     Go {
         /// Which stage.
         stage: StageIndex,
-        /// Agent-local.
-        start_ns: u64,
+        /// Of the stage.
+        timeline: Timeline,
     },
     /// Drop the running stage; end the storage step and report it.
     Abort,
@@ -57,6 +58,14 @@ pub enum ToAgent {
     Goodbye,
     /// Do a step of a storage job; answered by `StorageReport`, after an abort early.
     Storage(StorageOrder),
+    /// The running stage's timeline, as the agent's clock is known by now: for rounds that have not
+    /// begun.
+    Retime {
+        /// Which stage.
+        stage: StageIndex,
+        /// In place of the one before.
+        timeline: Timeline,
+    },
 }
 
 /// Whose data ports to probe, and how.
@@ -121,6 +130,9 @@ pub struct Welcome {
     pub claim: Option<Claim>,
     /// Write a line to the host's log when the run begins and ends.
     pub syslog: bool,
+    /// External tools to look for ([`HostFacts::tools`]). Asking a package manager for a version
+    /// takes more CPU time than all else of an agent's start.
+    pub tools: Vec<Tool>,
 }
 
 /// The rounds of one stage that concern one agent.
@@ -308,6 +320,8 @@ pub enum ToController {
     },
     /// Answer to a heartbeat, with the engine's totals since the agent's start.
     Alive {
+        /// Agent's monotonic clock.
+        agent_ns: u64,
         /// Payload bytes sent.
         tx_bytes: u64,
         /// Payload bytes received.

@@ -14,6 +14,7 @@ impl ToAgent {
             Self::CheckPorts(_) => "a port check",
             Self::Goodbye => "a goodbye",
             Self::Storage(_) => "a storage step",
+            Self::Retime { .. } => "a timeline",
         }
     }
 }

@@ -370,6 +370,7 @@ impl<'a> Simulation<'a> {
                 host,
                 offset_ns: *offset_ns,
                 error_ns: CLOCK_ERROR_NS,
+                rate_ppb: None,
             };
             events.push(at(ORIGIN_NS, synced));
         }

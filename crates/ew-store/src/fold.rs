@@ -69,6 +69,7 @@ fn empty(manifest: RunManifest) -> Run {
             interleaved: Vec::new(),
             host_rates: Vec::new(),
             rate_limit: None,
+            line_rates: Vec::new(),
             dropped_tests: Vec::new(),
         },
         manifest,
@@ -111,6 +112,7 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
             host,
             offset_ns,
             error_ns,
+            rate_ppb: _,
         } => {
             run.clock_offset_ns.insert(host, offset_ns);
             run.clock_error_ns.insert(host, error_ns);

@@ -12,7 +12,9 @@ use ew_model::plan::RateLimit;
 use ew_model::run::Outcome as RunOutcome;
 use ew_model::topology::Topology;
 use ew_model::units::format_duration_ns;
-use ew_model::{Inventory, Pattern, Plan, RecordedEvent, RunEvent, RunManifest, Scenario, Tool};
+use ew_model::{
+    Inventory, Pattern, Plan, RecordedEvent, RunEvent, RunManifest, Scenario, Tool, WorkloadKind,
+};
 use ew_sim::Noise;
 use ew_store::RunWriter;
 use std::collections::BTreeMap;
@@ -62,6 +64,8 @@ fn refuse_unmodelled(scenario: &Scenario) -> Result<(), Failure> {
             "an external tool"
         } else if matches!(test.pattern, Pattern::Congestion { .. }) {
             "queues as others' load fills them"
+        } else if test.workload.kind == WorkloadKind::FlowSizes {
+            "completion times of messages"
         } else {
             continue;
         };

@@ -5,11 +5,11 @@
     reason = "a test stops where something is not as it should be, and prints why it was skipped"
 )]
 
+mod clocks;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
 mod dfsio;
-mod docs;
 mod external_tools;
 mod first_minutes;
 mod hostile;
@@ -31,7 +31,6 @@ mod stored;
 mod sweep;
 mod tools;
 mod top;
-mod tutorial;
 mod two_hosts;
 mod watch;
 mod web;

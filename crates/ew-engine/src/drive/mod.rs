@@ -9,6 +9,7 @@ use crate::round::RoundShared;
 use crate::stream::Stream;
 use crate::tally::Tally;
 use crate::workload::{Broken, Io, Poll};
+use std::io::ErrorKind;
 
 /// What the streams of a thread share.
 pub(crate) struct Scratch {
@@ -71,10 +72,15 @@ impl Scratch {
 /// Notes why a stream ended. Once the round stops it is the peer's end of the round, or our own
 /// shutdown.
 fn note_end(shared: &RoundShared, stream: &Stream, broken: &Broken) {
-    if !shared.is_stopping() {
-        stream.fail(format!(
-            "{} {}: {}",
-            broken.action, stream.peer, broken.error
-        ));
+    if shared.is_stopping() {
+        return;
+    }
+    let words = format!("{} {}: {}", broken.action, stream.peer, broken.error);
+    match broken.error.kind() {
+        // A peer that stops while data is on its way to it resets the connection.
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+            stream.stopped_by_peer(words);
+        }
+        _ => stream.fail(words),
     }
 }

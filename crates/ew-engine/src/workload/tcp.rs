@@ -27,10 +27,18 @@ pub(super) fn sent(outcome: io::Result<usize>) -> Result<usize, Broken> {
     }
 }
 
+/// The peer's end of the connection.
+pub(super) fn peer_closed() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "the peer closed the connection",
+    )
+}
+
 /// The outcome of a call that receives.
 pub(super) fn received(outcome: io::Result<usize>) -> Result<usize, Broken> {
     let error = match outcome {
-        Ok(0) => io::Error::other("the peer closed the connection"),
+        Ok(0) => peer_closed(),
         Ok(count) => return Ok(count),
         Err(error) if is_timeout(&error) => return Ok(0),
         Err(error) => error,

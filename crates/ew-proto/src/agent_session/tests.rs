@@ -59,7 +59,7 @@ fn a_stage_runs_from_order_to_done() {
         &mut session,
         &ToAgent::Go {
             stage: order.stage,
-            start_ns: 99,
+            timeline: Timeline::from_start(99),
         },
         3,
     );
@@ -67,7 +67,7 @@ fn a_stage_runs_from_order_to_done() {
         session.poll_event(),
         Some(AgentEvent::Go {
             stage: order.stage,
-            start_ns: 99
+            timeline: Timeline::from_start(99)
         })
     );
     session.report(report(&order, 0)).unwrap();
@@ -90,6 +90,36 @@ fn a_stage_runs_from_order_to_done() {
 }
 
 #[test]
+fn a_timeline_reaches_the_stage_that_runs_and_no_other() {
+    let mut session = ready_session();
+    let order = stage_order(0, 1, 1);
+    let stage = order.stage;
+    let timeline = Timeline {
+        start_ns: 98,
+        rate_ppb: 5,
+    };
+    let retime = ToAgent::Retime { stage, timeline };
+    feed(&mut session, &ToAgent::Stage(order.clone()), 2);
+    feed(&mut session, &retime, 2);
+    assert_eq!(session.poll_event(), Some(AgentEvent::Stage(order.clone())));
+    assert_eq!(session.poll_event(), None, "not started");
+    session.accept(stage).unwrap();
+    let go = ToAgent::Go {
+        stage,
+        timeline: Timeline::from_start(99),
+    };
+    feed(&mut session, &go, 3);
+    feed(&mut session, &retime, 4);
+    session.poll_event();
+    assert_eq!(session.poll_event(), Some(AgentEvent::Retime(timeline)));
+    session.report(report(&order, 0)).unwrap();
+    session.stage_done(stage, 0).unwrap();
+    feed(&mut session, &retime, 5);
+    assert_eq!(session.poll_event(), None, "over");
+    assert!(!session.is_closed());
+}
+
+#[test]
 fn probes_and_heartbeats_are_answered_at_once() {
     let mut session = ready_session();
     session.set_totals(5, 6);
@@ -103,6 +133,7 @@ fn probes_and_heartbeats_are_answered_at_once() {
                 agent_ns: 1234
             },
             ToController::Alive {
+                agent_ns: 1235,
                 tx_bytes: 5,
                 rx_bytes: 6,
                 others: None,
@@ -127,7 +158,7 @@ fn silence_ends_it_within_its_limit() {
 fn out_of_order_messages_end_it_and_are_told() {
     let go = ToAgent::Go {
         stage: StageIndex(0),
-        start_ns: 1,
+        timeline: Timeline::from_start(1),
     };
     let stage = ToAgent::Stage(stage_order(0, 1, 1));
     let check = ToAgent::CheckPorts(PortCheck {
@@ -189,7 +220,7 @@ fn what_was_overtaken_before_it_was_seen_is_not_handed_out() {
     session.accept(order.stage).unwrap();
     let go = ToAgent::Go {
         stage: order.stage,
-        start_ns: 9,
+        timeline: Timeline::from_start(9),
     };
     for message in [go, ToAgent::Abort, stage(3), ToAgent::Goodbye] {
         feed(&mut session, &message, 3);

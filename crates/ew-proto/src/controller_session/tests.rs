@@ -58,6 +58,7 @@ fn ready() -> ControllerSession {
     say(
         &mut session,
         &ToController::Alive {
+            agent_ns: 0,
             tx_bytes: 0,
             rx_bytes: 0,
             others: None,
@@ -164,6 +165,7 @@ fn every_heartbeat_has_a_round_trip_of_its_own() {
         session.handle_timeout(at_ns);
     }
     let alive = ToController::Alive {
+        agent_ns: 0,
         tx_bytes: 0,
         rx_bytes: 0,
         others: None,
@@ -175,6 +177,51 @@ fn every_heartbeat_has_a_round_trip_of_its_own() {
         other => panic!("{other:?}"),
     });
     assert_eq!(round_trips.collect::<Vec<_>>(), [Some(S + 5), Some(7)]);
+}
+
+/// An agent whose clock is fast by 100 ppm, from heartbeats alone.
+#[test]
+fn a_running_stage_learns_how_the_agents_clock_runs() {
+    let (mut session, order) = running();
+    let stage = order.stage;
+    let shown_ns = |now_ns: u64| now_ns + now_ns / 10_000;
+    let (mut given, mut moved) = (None, 0);
+    for beat in 2..400 {
+        let at_ns = beat * HEARTBEAT_INTERVAL_NS;
+        session.handle_timeout(at_ns);
+        say(
+            &mut session,
+            &ToController::Alive {
+                agent_ns: shown_ns(at_ns + 50_000),
+                tx_bytes: 0,
+                rx_bytes: 0,
+                others: None,
+            },
+            at_ns + 100_000,
+        );
+        for message in sent(&mut session) {
+            match message {
+                ToAgent::Heartbeat => {}
+                ToAgent::Retime {
+                    stage: of,
+                    timeline,
+                } => {
+                    assert_eq!(of, stage);
+                    given = Some(timeline);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let is_move = |e: &ControllerEvent| matches!(e, ControllerEvent::ClockMoved(_));
+        moved += events(&mut session).iter().filter(|e| is_move(e)).count();
+    }
+    let given = given.unwrap();
+    // The stage began at 99 ns.
+    for later_ns in [200 * S, 210 * S] {
+        let off_ns = given.at(later_ns - 99).abs_diff(shown_ns(later_ns));
+        assert!(off_ns < 2 * RETIME_NS, "{off_ns} {given:?}");
+    }
+    assert!((1..60).contains(&moved), "no more than is needed: {moved}");
 }
 
 #[test]
@@ -209,8 +256,10 @@ fn an_estimate_takes_sixteen_exchanges_one_after_the_other() {
     }
     let estimate = ClockEstimate {
         offset_ns: 5000,
-        error_ns: 50,
+        // And a nanosecond for rounding.
+        error_ns: 51,
         rtt_ns: 100,
+        rate_ppb: None,
     };
     assert_eq!(events(&mut session), [ControllerEvent::Synced(estimate)]);
     assert!(sent(&mut session).is_empty());
@@ -261,6 +310,7 @@ fn what_was_not_asked_for_is_a_violation() {
             agent_ns: 0,
         },
         ToController::Alive {
+            agent_ns: 0,
             tx_bytes: 0,
             rx_bytes: 0,
             others: None,
@@ -460,6 +510,7 @@ fn a_flood_of_samples_is_passed_over_and_then_the_end() {
 fn what_waits_for_the_caller_is_bounded() {
     let mut session = ready();
     let alive = ToController::Alive {
+        agent_ns: 0,
         tx_bytes: 1,
         rx_bytes: 2,
         others: None,

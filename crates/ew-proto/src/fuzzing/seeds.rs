@@ -1,6 +1,7 @@
 //! Small messages for tests, and the inputs the committed corpus is made of.
 
 use super::{AGENT_SCENES, BUILD, CONTROLLER_SCENES};
+use crate::clock_line::Timeline;
 use crate::frame::{MAX_FRAME_BYTES, encode};
 use crate::limits::Message;
 use crate::message::{
@@ -10,13 +11,14 @@ use crate::message::{
 use crate::preamble::{MAX_BANNER_BYTES, preamble};
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
+use ew_model::latency::Histogram;
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
-use ew_model::record::{EndRecord, StreamRecord};
+use ew_model::record::{EndRecord, SizeTimes, StreamRecord};
 use ew_model::storage::{
     FileOutcome, FileRecord, StorageJob, StorageOperation, StorageOrder, StorageReport,
 };
 use ew_model::telemetry::{HostReading, ProcessCounters};
-use ew_model::workload::{Workload, WorkloadKind};
+use ew_model::workload::{Tool, Workload, WorkloadKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// A named input of a fuzz target.
@@ -45,6 +47,7 @@ pub fn welcome() -> Welcome {
         watch_interval_ns: Some(1_000_000_000),
         claim: None,
         syslog: false,
+        tools: vec![Tool::Iperf3, Tool::Netpipe],
     }
 }
 
@@ -69,6 +72,10 @@ pub fn report(order: &StageOrder, index: usize) -> RoundReport {
         bytes: 1_000_000,
         window_ns: 2_000_000,
         streams: vec![StreamRecord::default()],
+        completions: vec![SizeTimes {
+            bytes: 300,
+            times: Histogram::of(60_000, 2),
+        }],
         ..EndRecord::default()
     };
     RoundReport {
@@ -192,6 +199,10 @@ fn round_order(round: u32, flows: u32) -> RoundOrder {
 pub(crate) fn to_agent() -> Vec<(&'static str, Vec<u8>)> {
     let order = stage_order(0, 2, 2);
     let stage = order.stage;
+    let timeline = Timeline {
+        start_ns: 5,
+        rate_ppb: -100_000,
+    };
     let check = ToAgent::CheckPorts(PortCheck {
         peers: vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5201)],
         with_udp: true,
@@ -200,17 +211,19 @@ pub(crate) fn to_agent() -> Vec<(&'static str, Vec<u8>)> {
         ("welcome", frame(&ToAgent::Welcome(welcome()))),
         ("clock-probe", frame(&ToAgent::ClockProbe { sequence: 0 })),
         ("stage", frame(&ToAgent::Stage(order))),
-        ("go", frame(&ToAgent::Go { stage, start_ns: 5 })),
+        ("go", frame(&ToAgent::Go { stage, timeline })),
         ("abort", frame(&ToAgent::Abort)),
         ("heartbeat", frame(&ToAgent::Heartbeat)),
         ("check-ports", frame(&check)),
         ("goodbye", frame(&ToAgent::Goodbye)),
         ("storage", frame(&ToAgent::Storage(storage_order(0, 2)))),
+        ("retime", frame(&ToAgent::Retime { stage, timeline })),
     ]
 }
 
 fn alive() -> ToController {
     ToController::Alive {
+        agent_ns: 0,
         tx_bytes: 1,
         rx_bytes: 2,
         others: Some(OthersTcp {

@@ -1,5 +1,7 @@
 //! Which run it was, and what its rates were compared with.
 
+use super::stages::start_skew_p99;
+use crate::catalogue::basis::{efficiency_source, nic_source};
 use crate::words::{MISSING, duration, one_line, or_missing, outcome, plural, rate, utc};
 use ew_model::Analysis;
 use ew_model::analysis::{HostAnalysis, HostState};
@@ -19,12 +21,8 @@ pub(super) fn all(analysis: &Analysis) -> Vec<(&'static str, String)> {
         .filter(|h| h.state == HostState::Alive)
         .count();
     let clock = analysis.hosts.iter().filter_map(|h| h.clock_error_ns).max();
-    let skew = analysis
-        .stages
-        .iter()
-        .filter_map(|s| s.start_skew_ns)
-        .map(|s| s.1)
-        .max();
+    let skews = analysis.stages.iter();
+    let skew = skews.max_by_key(|s| s.start_skew_ns.map(|skew| skew.1));
     let rejected_connections: u64 = analysis.hosts.iter().map(|h| h.rejected_connections).sum();
     let basis = &analysis.basis;
     vec![
@@ -46,7 +44,7 @@ pub(super) fn all(analysis: &Analysis) -> Vec<(&'static str, String)> {
             format!(
                 "{:.4} ({})",
                 basis.efficiency,
-                one_line(&basis.efficiency_source)
+                efficiency_source(&basis.framing)
             ),
         ),
         (
@@ -55,8 +53,8 @@ pub(super) fn all(analysis: &Analysis) -> Vec<(&'static str, String)> {
         ),
         (
             "start skew",
-            or_missing(skew, |ns| {
-                format!("p99 {} in the worst stage", format_duration_ns(ns))
+            or_missing(skew.and_then(start_skew_p99), |p99| {
+                format!("p99 {p99} in the worst stage")
             }),
         ),
         ("rejected connections", rejected_connections.to_string()),
@@ -85,7 +83,7 @@ pub(crate) fn ceiling_words(analysis: &Analysis) -> String {
     format!(
         "reference NIC rate {} ({}), max goodput {}",
         rate(basis.nic_bits_per_sec),
-        one_line(&basis.nic_source),
+        nic_source(basis.nic_rate_source),
         rate(payload_ceiling(analysis)),
     )
 }

@@ -90,7 +90,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
 fn ceiling_note(analysis: &Analysis) -> Option<String> {
     analysis.stages.iter().find_map(|stage| stage.ceiling)?;
     let basis = &analysis.basis;
-    let doubt = match basis.nic_source.starts_with("discovered") {
+    let doubt = match basis.nic_rate_source.is_measured() {
         true => {
             ". NIC speed was estimated from this run; set --expect-nic for an absolute comparison"
         }
@@ -100,6 +100,16 @@ fn ceiling_note(analysis: &Analysis) -> Option<String> {
         "% of line rate: goodput divided by the NICs' maximum goodput; {}{doubt}.",
         ceiling_words(analysis)
     ))
+}
+
+/// With what the clocks may have added or hidden.
+pub(super) fn start_skew_p99(stage: &StageAnalysis) -> Option<String> {
+    let (_, p99_ns, _) = stage.start_skew_ns?;
+    let p99 = format_duration_ns(p99_ns);
+    Some(match stage.start_skew_error_ns {
+        Some(error_ns) => format!("{p99} ±{}", format_duration_ns(error_ns)),
+        None => p99,
+    })
 }
 
 fn value(stage: &StageAnalysis, column: &str) -> String {
@@ -114,7 +124,7 @@ fn value(stage: &StageAnalysis, column: &str) -> String {
         "flows" => stage.flows.to_string(),
         "missing" => stage.missing.to_string(),
         "retrans" => count(stage.retransmits),
-        "skew p99" => duration(stage.start_skew_ns.map(|s| s.1)),
+        "skew p99" => start_skew_p99(stage).unwrap_or_else(|| MISSING.into()),
         _ => MISSING.into(),
     }
 }

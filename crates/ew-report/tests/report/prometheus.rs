@@ -296,6 +296,7 @@ fn story() -> Vec<(u64, RunEvent)> {
         host: HostId(host),
         offset_ns: -5,
         error_ns: 40_000,
+        rate_ppb: None,
     };
     events.extend([0, 1].map(|host| (2 * SECOND, sync(host))));
     let hosts_alive = 2;
@@ -454,6 +455,7 @@ fn plan() -> Plan {
         interleaved: Vec::new(),
         host_rates: Vec::new(),
         rate_limit: None,
+        line_rates: Vec::new(),
     }
 }
 
