@@ -169,8 +169,8 @@ fn direction(
         .and_then(|ratio| ratio.low)
         .or_else(|| ratios.iter().copied().reduce(f64::min));
     let is_sure = full.len() >= MIN_ROUNDS || fitted.capacities.paths > 1;
-    let is_effect = (found.ratio).is_some_and(|ratio| ratio.value > 1.0 / (1.0 - MIN_EFFECT));
-    let is_limit = is_sure && is_effect && low.is_some_and(|low| low > 1.0);
+    let is_limit =
+        is_sure && low.is_some_and(|low| low * (1.0 + SYSTEMATIC) > 1.0 / (1.0 - MIN_EFFECT));
     if !is_limit {
         found.leave_open(fitted, &sums, levels, (rack, index));
     }
