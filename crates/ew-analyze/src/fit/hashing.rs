@@ -169,11 +169,11 @@ fn paths(rounds: &Rounds, rack: usize) -> u32 {
     }
 }
 
-/// Takes over what hashes are expected to leave of hosts' capacities in every round, if racks do
-/// not limit them.
+/// Takes over what hashes are expected to leave of the capacities of hosts with several links in
+/// every round, if racks do not limit them. A host with one link fills it over the paths that are
+/// not full.
 pub(super) fn expect(rounds: &mut Rounds, hypothesis: &Hypothesis, shares: &mut Shares) {
-    let has_paths = (0..rounds.racks).any(|rack| paths(rounds, rack) > 1);
-    if !rounds.has_lag() && !has_paths {
+    if !rounds.has_lag() {
         return;
     }
     let hashed: Vec<Hashed> = {
