@@ -9,7 +9,7 @@ use crate::stats::{median, quantile};
 use ew_model::HostId;
 
 /// Flows above a limit refute it; so few may be taken for noise.
-pub(super) const BELOW: f64 = 0.9;
+const BELOW: f64 = 0.9;
 
 /// Adds the limit if it explains more than it costs: where isolated flows of one connection do less
 /// than their hosts' links did at their best, and hardly one does more than the limit.

@@ -3,42 +3,18 @@
 //! some carry less than they could.
 //!
 //! Hashes are not known, so each round's connections are thrown on the links, and the mean of
-//! their max-min shares over the throws is what hosts can do in that round. How far single throws
-//! are from it widens the noise.
+//! their max-min shares over the throws is what hosts can do in that round. How far single rounds
+//! are from it is part of the spread that a run's own repeats show.
 
-use super::filling::{Filling, Share as Filled, Strand};
+use super::filling::{Filling, Share, Strand};
 use super::hypothesis::Hypothesis;
 use super::lag::{self, Shares};
 use super::rounds::{Hashed, MANY_STREAMS, Obs, Round, Rounds};
-use super::score::{deviation, splitmix};
+use super::score::splitmix;
 use std::collections::BTreeMap;
 
 /// Throws of a round: the mean over the flows of a rack is within a percent.
 const THROWS: u64 = 16;
-
-/// Part of what hosts can do that connections use, and how much it differs from throw to throw
-/// (logarithm).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Share {
-    pub(super) part: f64,
-    pub(super) spread: f64,
-}
-
-impl Share {
-    pub(super) const ALL: Self = Self {
-        part: 1.0,
-        spread: 0.0,
-    };
-
-    /// Of values that are shares, above 0.
-    pub(super) fn of(values: &[f64]) -> Self {
-        let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-        Self {
-            part: values.iter().sum::<f64>() / values.len().max(1) as f64,
-            spread: deviation(&logs),
-        }
-    }
-}
 
 /// Links of hosts and racks, each as wide as its others.
 #[derive(Debug)]
@@ -51,7 +27,7 @@ pub(super) struct Links<'r> {
     connection_bits_per_sec: f64,
     filling: Filling,
     strands: Vec<Strand>,
-    filled: Vec<Filled>,
+    filled: Vec<Share>,
 }
 
 impl<'r> Links<'r> {
@@ -193,11 +169,7 @@ pub(super) fn expect(rounds: &mut Rounds, hypothesis: &Hypothesis, shares: &mut 
                 rounds.open[side] = rounds.open[side].max(hashed.hosts[side]);
             }
         }
-        let round = &mut rounds.rounds[at];
-        for sums in &mut round.sums {
-            sums.scatter(&hashed.flows, |slot| !round.alone[slot]);
-        }
-        round.hashed = Some(hashed);
+        rounds.rounds[at].hashed = Some(hashed);
     }
 }
 
@@ -231,19 +203,16 @@ fn of_round(
             let both = both.unwrap_or_else(|| shares.of_flow(obs, &rounds.members));
             (sides[tx], sides[rx]) = (both, both);
         }
-        of_flows.push(Share {
-            part: sides[tx].part.min(sides[rx].part),
-            spread: sides[tx].spread.max(sides[rx].spread),
-        });
+        of_flows.push(sides[tx].min(sides[rx]));
     }
     Hashed {
-        hosts: sides.iter().map(|share| share.part).collect(),
+        hosts: sides,
         flows: of_flows,
     }
 }
 
 /// What all the connections of a host's side use of its links towards ordinary ones.
-fn sides(rounds: &Rounds, flows: &[Obs], shares: &mut Shares) -> Vec<Share> {
+fn sides(rounds: &Rounds, flows: &[Obs], shares: &mut Shares) -> Vec<f64> {
     let mut connections = vec![0; 2 * rounds.hosts];
     for obs in flows {
         connections[obs.src.index()] += obs.streams as u32;
@@ -276,7 +245,7 @@ impl Kind {
 }
 
 /// Shares of the isolated cross-rack flows whose connections spread over paths, by kind.
-fn thrown(links: &mut Links<'_>, hypothesis: &Hypothesis, round: &Round) -> BTreeMap<Kind, Share> {
+fn thrown(links: &mut Links<'_>, hypothesis: &Hypothesis, round: &Round) -> BTreeMap<Kind, f64> {
     let rounds = links.rounds;
     let flows = rounds.of(round);
     let spreads = |slot: usize| {
@@ -295,8 +264,7 @@ fn thrown(links: &mut Links<'_>, hypothesis: &Hypothesis, round: &Round) -> BTre
             of_kind.push(rates[*slot] / able);
         }
     }
+    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
     let kinds = of_kinds.into_iter();
-    kinds
-        .map(|(kind, values)| (kind, Share::of(&values)))
-        .collect()
+    kinds.map(|(kind, values)| (kind, mean(values))).collect()
 }

@@ -5,6 +5,7 @@ use super::filling::PRIVATE;
 use super::hypothesis::{Capacities, Direction, Effect, Hypothesis, Location, Part};
 use super::noise::{LOSSY_SIGMA, OVERDISPERSION, log_kernel};
 use super::rounds::{Obs, Rounds};
+use super::score::isolated_kernel;
 use super::search::Search;
 use super::{loss, prices};
 use crate::stats::median;
@@ -32,17 +33,8 @@ const RIVALS: usize = 3;
 struct IsolatedFlow<'a> {
     obs: &'a Obs,
     predicted: f64,
-    /// Spread of the logarithm of such flows.
-    sigma: f64,
     /// Its hosts let its connections have less than these could carry by themselves.
     is_by_host: bool,
-}
-
-impl IsolatedFlow<'_> {
-    fn kernel(&self, predicted: f64) -> f64 {
-        let z = self.obs.ln_rate - predicted.max(1.0).ln();
-        log_kernel(z, self.sigma, self.obs.doubt)
-    }
 }
 
 struct Candidate {
@@ -146,7 +138,7 @@ fn take_apart(
 fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
     let rounds = search.rounds;
     let capacities = hypothesis.capacities(rounds);
-    let isolated = isolated_flows(search, hypothesis, &capacities);
+    let isolated = isolated_flows(search, &capacities);
     let mut of_sides: [BTreeMap<HostId, Vec<&IsolatedFlow<'_>>>; 2] = Default::default();
     for flow in &isolated {
         of_sides[0].entry(flow.obs.src).or_default().push(flow);
@@ -167,9 +159,9 @@ fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
             if overlaps(hypothesis, host, direction) || flows.is_empty() {
                 continue;
             }
-            let slow = best_capacity(&flows, own);
-            let lossy =
-                loss::of_side(rounds, host, direction).and_then(|gain| best_loss(&flows, gain));
+            let slow = best_capacity(hypothesis, &flows, own);
+            let lossy = loss::of_side(rounds, host, direction)
+                .and_then(|gain| best_loss(hypothesis, &flows, gain));
             for (gain, effect) in slow.into_iter().chain(lossy) {
                 let part = Part {
                     location: Location::Host(host, direction),
@@ -198,11 +190,7 @@ fn overlaps(hypothesis: &Hypothesis, host: HostId, direction: Direction) -> bool
 
 /// Flows that share no end and no bottleneck; cross-rack ones only where no hidden path may slow
 /// them.
-fn isolated_flows<'a>(
-    search: &mut Search<'a>,
-    hypothesis: &Hypothesis,
-    capacities: &Capacities,
-) -> Vec<IsolatedFlow<'a>> {
+fn isolated_flows<'a>(search: &mut Search<'a>, capacities: &Capacities) -> Vec<IsolatedFlow<'a>> {
     let rounds = search.rounds;
     let mut isolated = Vec::new();
     for round in &rounds.rounds {
@@ -213,7 +201,6 @@ fn isolated_flows<'a>(
                 isolated.push(IsolatedFlow {
                     obs,
                     predicted: predicted[slot].bits_per_sec,
-                    sigma: hypothesis.isolated_sigma.hypot(predicted[slot].spread),
                     is_by_host: predicted[slot].bottleneck != PRIVATE,
                 });
             }
@@ -223,7 +210,11 @@ fn isolated_flows<'a>(
 }
 
 /// The gain of the best capacity below `own`. `None` where the flows do what they should.
-fn best_capacity(flows: &[&IsolatedFlow<'_>], own: f64) -> Option<(f64, Effect)> {
+fn best_capacity(
+    hypothesis: &Hypothesis,
+    flows: &[&IsolatedFlow<'_>],
+    own: f64,
+) -> Option<(f64, Effect)> {
     // What connections do by themselves is no less where a host does less than several of them.
     let gaps = |is_meant: fn(&IsolatedFlow<'_>) -> bool| -> Vec<f64> {
         let meant = flows.iter().filter(|flow| is_meant(flow));
@@ -240,7 +231,9 @@ fn best_capacity(flows: &[&IsolatedFlow<'_>], own: f64) -> Option<(f64, Effect)>
     let values = (0..GRID).map(|at| own * (highest - step * at as f64).exp());
     let gain = |capacity: f64| -> f64 {
         let of_flow = |flow: &&IsolatedFlow<'_>| {
-            flow.kernel(flow.predicted.min(capacity)) - flow.kernel(flow.predicted)
+            let limited = flow.predicted.min(capacity);
+            isolated_kernel(hypothesis, flow.obs, limited)
+                - isolated_kernel(hypothesis, flow.obs, flow.predicted)
         };
         flows.iter().map(of_flow).sum()
     };
@@ -258,11 +251,16 @@ fn best_capacity(flows: &[&IsolatedFlow<'_>], own: f64) -> Option<(f64, Effect)>
     Some((best.0, Effect::Capacity(best.1)))
 }
 
-fn best_loss(flows: &[&IsolatedFlow<'_>], retransmissions: f64) -> Option<(f64, Effect)> {
+fn best_loss(
+    hypothesis: &Hypothesis,
+    flows: &[&IsolatedFlow<'_>],
+    retransmissions: f64,
+) -> Option<(f64, Effect)> {
     let gain = |left: f64| -> f64 {
         let of_flow = |flow: &&IsolatedFlow<'_>| {
             let z = flow.obs.ln_rate - (left * flow.predicted).ln();
-            log_kernel(z, LOSSY_SIGMA, flow.obs.doubt) - flow.kernel(flow.predicted)
+            let without = isolated_kernel(hypothesis, flow.obs, flow.predicted);
+            log_kernel(z, LOSSY_SIGMA, flow.obs.doubt) - without
         };
         flows.iter().map(of_flow).sum()
     };

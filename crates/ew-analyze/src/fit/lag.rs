@@ -5,16 +5,14 @@
 //! into bins: a link with any connection is full); between two LAGs the hashes of both ends meet,
 //! and both are thrown.
 
-use super::connections::BELOW;
 use super::filling::{Filling, Strand};
-use super::hashing::Share;
 use super::noise::{self, OVERDISPERSION, density};
 use super::rounds::{Obs, Rounds};
 use super::score::splitmix;
 use super::{MAD_TO_SIGMA, prices};
 use crate::basis::{VIRTUAL, data_interface};
 use crate::observations::Observations;
-use crate::stats::{mad, median, quantile};
+use crate::stats::{mad, median};
 use ew_model::HostId;
 use std::collections::BTreeMap;
 
@@ -38,7 +36,8 @@ pub(super) struct Shares {
 /// The shares that throws give.
 #[derive(Clone, Debug)]
 struct Outcomes {
-    share: Share,
+    /// What most throws give: few leave much idle.
+    part: f64,
     /// Each different one, and how often it is.
     all: Vec<(f64, f64)>,
 }
@@ -51,13 +50,13 @@ impl Shares {
         known.or_insert_with(|| Outcomes::of(connections, [fewer, more]))
     }
 
-    pub(super) fn of(&mut self, connections: u32, members: [u32; 2]) -> Share {
-        self.outcomes(connections, members).share
+    pub(super) fn of(&mut self, connections: u32, members: [u32; 2]) -> f64 {
+        self.outcomes(connections, members).part
     }
 
     /// Of a flow that shares neither of its hosts with another.
-    pub(super) fn of_flow(&mut self, obs: &Obs, members: &[u32]) -> Share {
-        self.outcomes_of_flow(obs, members).share
+    pub(super) fn of_flow(&mut self, obs: &Obs, members: &[u32]) -> f64 {
+        self.outcomes_of_flow(obs, members).part
     }
 
     fn outcomes_of_flow(&mut self, obs: &Obs, members: &[u32]) -> &Outcomes {
@@ -72,13 +71,8 @@ impl Outcomes {
         used.sort_by(f64::total_cmp);
         let alike = used.chunk_by(|a, b| b - a < SAME);
         let all = alike.map(|group| (group[0], group.len() as f64 / used.len() as f64));
-        // What most throws give: few leave much idle.
-        let part = median(&used).unwrap_or(1.0);
         Self {
-            share: Share {
-                part,
-                ..Share::of(&used)
-            },
+            part: median(&used).unwrap_or(1.0),
             all: all.collect(),
         }
     }
@@ -144,9 +138,9 @@ pub(super) fn find(
     }
     candidates.dedup_by(|a, b| a.0 == b.0);
     let evidence = Evidence::new(rounds, |host| classes[class_of[host.index()]]);
-    let scored = candidates.into_iter().filter_map(|(members, price)| {
-        let (score, scale) = evidence.of(&members, shares)?;
-        Some((score - price, scale, members))
+    let scored = candidates.into_iter().map(|(members, price)| {
+        let (score, scale) = evidence.of(&members, shares);
+        (score - price, scale, members)
     });
     // Where nothing was measured that could show it, what hosts report counts.
     let best = scored.reduce(|a, b| if b.0 >= a.0 { b } else { a });
@@ -218,11 +212,11 @@ impl<'r> Evidence<'r> {
     }
 
     /// Log-likelihood of the flows with so many links by host, and the factor on the classes'
-    /// values with which it is that. `None` where single connections do more than a link.
-    fn of(&self, members: &[u32], shares: &mut Shares) -> Option<(f64, f64)> {
+    /// values with which it is that.
+    fn of(&self, members: &[u32], shares: &mut Shares) -> (f64, f64) {
         let several = self.flows.iter().filter(|(obs, _)| obs.streams > 1.5);
         let scales: Vec<f64> = several
-            .map(|(obs, class)| obs.bits_per_sec / (class * shares.of_flow(obs, members).part))
+            .map(|(obs, class)| obs.bits_per_sec / (class * shares.of_flow(obs, members)))
             .collect();
         // Links carry no less than they did at their best.
         let scale = median(&scales).unwrap_or(1.0).max(1.0);
@@ -236,13 +230,7 @@ impl<'r> Evidence<'r> {
             outcomes.map(of_outcome).sum::<f64>().ln()
         };
         let score: f64 = self.flows.iter().map(of_flow).sum();
-        let single = self.flows.iter().filter(|(obs, _)| obs.streams < 1.5);
-        let of_link = single.map(|(obs, class)| {
-            let most = members[obs.src.index()].max(members[obs.dst.index()]);
-            obs.bits_per_sec * f64::from(most) / (scale * class)
-        });
-        let high = quantile(&of_link.collect::<Vec<_>>(), BELOW).unwrap_or(0.0);
-        (high < 1.0 + prices::MIN_EFFECT).then_some((score / OVERDISPERSION, scale))
+        (score / OVERDISPERSION, scale)
     }
 }
 
@@ -256,10 +244,11 @@ mod tests {
             for connections in [1, 2, 8, 16] {
                 let idle = 1.0 - 1.0 / f64::from(members);
                 let exact = 1.0 - idle.powi(connections as i32);
-                let found = Share::of(&used(connections, [1, members]));
+                let used = used(connections, [1, members]);
+                let found = used.iter().sum::<f64>() / used.len() as f64;
                 assert!(
-                    (found.part - exact).abs() < 0.015,
-                    "{connections} on {members}: {found:?} {exact}"
+                    (found - exact).abs() < 0.015,
+                    "{connections} on {members}: {found} {exact}"
                 );
             }
         }
@@ -267,8 +256,7 @@ mod tests {
 
     #[test]
     fn between_two_lags_a_connection_has_one_link_and_many_have_all() {
-        let share = |connections, members| Outcomes::of(connections, members).share;
-        assert!((share(1, [2, 4]).part - 0.25).abs() < 1e-12);
+        assert_eq!(Outcomes::of(1, [2, 4]).part, 0.25);
         // Of two connections both links differ in a quarter of the throws.
         let two = Outcomes::of(2, [2, 2]);
         let [(half, often), (all, seldom)] = two.all[..] else {
@@ -276,8 +264,6 @@ mod tests {
         };
         assert_eq!((half, all), (0.5, 1.0));
         assert!((often / seldom - 3.0).abs() < 0.5, "{two:?}");
-        let (few, many) = (share(4, [2, 2]), share(64, [2, 2]));
-        assert!(many.part > 0.97, "{few:?} {many:?}");
-        assert!(few.spread > many.spread, "{few:?} {many:?}");
+        assert!(Outcomes::of(64, [2, 2]).part > 0.97);
     }
 }

@@ -89,16 +89,12 @@ pub(crate) fn network(
     Network::new(observations, found, quality, &rounds)
 }
 
-/// Spread of isolated flows about the median of their pair, as far as a run repeats pairs: of
-/// those that hashes let repeat.
+/// Spread of isolated flows about the median of their pair, as far as a run repeats pairs.
 fn isolated_sigma(rounds: &Rounds) -> f64 {
     let mut pairs: BTreeMap<_, Vec<f64>> = BTreeMap::new();
     for round in &rounds.rounds {
-        let flows = rounds.of(round).iter().zip(&round.alone).enumerate();
-        for (slot, (obs, alone)) in flows {
-            let is_repeated = round.hashed_share(slot).spread < noise::ISOLATED_SIGMA;
-            let has_cpu = obs.starvation < noise::LITTLE_STARVATION;
-            if *alone && obs.racks.is_none() && has_cpu && is_repeated {
+        for (obs, alone) in rounds.of(round).iter().zip(&round.alone) {
+            if *alone && obs.racks.is_none() && obs.starvation < noise::LITTLE_STARVATION {
                 pairs
                     .entry((obs.src, obs.dst))
                     .or_default()

@@ -2,11 +2,11 @@
 
 use super::MAD_TO_SIGMA;
 use super::hypothesis::{Direction, Effect, Hypothesis, Location, Part};
-use super::noise::{OVERDISPERSION, log_kernel};
+use super::noise::{OVERDISPERSION, log_kernel, low_share};
 use super::prices;
 use super::rounds::Obs;
 use super::search::Search;
-use crate::stats::{mad, median};
+use crate::stats::{binomial_at_least, mad, median, poisson_at_least};
 use ew_model::HostId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,26 +63,66 @@ fn best(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Option<Part> {
 }
 
 /// Pairs whose flows are lower than explained, but too few to find why, the plainest first.
-pub(super) fn unexplained(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Unexplained> {
-    let pairs = isolated_pairs(search, hypothesis).into_iter();
-    let unexplained = pairs.filter_map(|((src, dst), flows)| {
-        let (gain, effect) = gain(&flows)?;
-        let (Effect::Capacity(bits_per_sec), true) = (effect, gain > prices::EQUAL) else {
-            return None;
-        };
-        let predicted = median(&flows.iter().map(|flow| flow.predicted).collect::<Vec<_>>())?;
-        let pair = Unexplained {
-            src,
-            dst,
-            flows: flows.len(),
-            bits_per_sec,
-            predicted_bits_per_sec: predicted,
-        };
-        Some((gain, pair))
-    });
-    let mut unexplained: Vec<(f64, Unexplained)> = unexplained.collect();
-    unexplained.sort_by(|a, b| b.0.total_cmp(&a.0));
-    unexplained.into_iter().map(|(_, pair)| pair).collect()
+pub(super) fn unexplained(search: &mut Search<'_>, hypothesis: &Hypothesis) -> UnexplainedPairs {
+    let isolated = isolated_pairs(search, hypothesis);
+    let expected_by_noise = isolated.values().map(|flows| low_by_noise(flows)).sum();
+    let mut found: Vec<(f64, Unexplained)> = isolated
+        .iter()
+        .filter_map(|(pair, flows)| unexplained_pair(*pair, flows))
+        .collect();
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    UnexplainedPairs {
+        pairs: found.into_iter().map(|(_, pair)| pair).collect(),
+        expected_by_noise,
+    }
+}
+
+/// With what its flows speak for a lower rate than predicted, in nats.
+fn unexplained_pair(
+    (src, dst): (HostId, HostId),
+    flows: &[IsolatedFlow<'_>],
+) -> Option<(f64, Unexplained)> {
+    let (gain, effect) = gain(flows)?;
+    let (Effect::Capacity(bits_per_sec), true) = (effect, gain > prices::EQUAL) else {
+        return None;
+    };
+    let predicted: Vec<f64> = flows.iter().map(|flow| flow.predicted).collect();
+    let pair = Unexplained {
+        src,
+        dst,
+        flows: flows.len(),
+        bits_per_sec,
+        predicted_bits_per_sec: median(&predicted)?,
+    };
+    Some((gain, pair))
+}
+
+/// Probability that a pair that is as predicted is taken for unexplained: that most of its flows
+/// are so low by a timeout, since that makes their median low.
+fn low_by_noise(flows: &[IsolatedFlow<'_>]) -> f64 {
+    let nats = prices::EQUAL * OVERDISPERSION;
+    let shares = flows
+        .iter()
+        .map(|flow| low_share(flow.sigma, flow.obs.doubt, nats));
+    let share = shares.sum::<f64>() / flows.len() as f64;
+    binomial_at_least(flows.len() / 2 + 1, flows.len(), share)
+}
+
+/// The pairs that nothing explains.
+#[derive(Debug, Default)]
+pub(crate) struct UnexplainedPairs {
+    pub(crate) pairs: Vec<Unexplained>,
+    /// How many there are, on average, where every prediction is right.
+    expected_by_noise: f64,
+}
+
+impl UnexplainedPairs {
+    /// Whether the noise seldom leaves so many pairs. A timeout seldom takes one flow of a round
+    /// alone, which is why this counts less, as all log-likelihoods do.
+    pub(crate) fn is_beyond_noise(&self, pairs: usize) -> bool {
+        let probability = poisson_at_least(pairs, self.expected_by_noise);
+        -probability.ln() > prices::EQUAL * OVERDISPERSION
+    }
 }
 
 /// A pair that nothing explains.
@@ -130,7 +170,7 @@ fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs
                 let flow = IsolatedFlow {
                     obs,
                     predicted: predicted[slot].bits_per_sec,
-                    sigma: hypothesis.isolated_sigma.hypot(predicted[slot].spread),
+                    sigma: hypothesis.isolated_sigma,
                 };
                 pairs.entry((obs.src, obs.dst)).or_default().push(flow);
             }

@@ -281,7 +281,6 @@ fn fits_badly(search: &mut Search<'_>, hypothesis: &Hypothesis) -> bool {
             } else {
                 ISOLATED_SIGMA
             };
-            let sigma = sigma.hypot(predicted.spread);
             let z = obs.ln_rate - predicted.bits_per_sec.max(1.0).ln();
             // At the kernel's own quartiles it loses about half a nat against its peak.
             let typical = log_kernel(0.0, sigma, obs.doubt) - 0.5;

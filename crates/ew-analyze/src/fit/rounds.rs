@@ -1,7 +1,6 @@
 //! What the fit reads: the flows of every valid round of the capacity tests, and who shares a sum
 //! with whom.
 
-use super::hashing::Share;
 use super::loss::Index;
 use crate::observations::Observations;
 use crate::quality::{LITTLE_STARVATION, Quality, starvation};
@@ -59,7 +58,7 @@ pub(super) struct Hashed {
     /// Of each host's capacity: tx of all, then rx of all.
     pub(super) hosts: Vec<f64>,
     /// Of what both hosts of a flow can do, per flow of the round.
-    pub(super) flows: Vec<Share>,
+    pub(super) flows: Vec<f64>,
 }
 
 /// The flows of a round that end, or begin, at the same host: a host with several flows, else a
@@ -78,8 +77,6 @@ pub(super) struct Sum {
     pub(super) flows: f64,
     /// Mean over its flows.
     pub(super) doubt: f64,
-    /// What hashing makes its logarithm differ by.
-    pub(super) spread: f64,
 }
 
 /// All of it.
@@ -212,7 +209,7 @@ impl Rounds {
         let flows = self.of(round).iter().zip(&round.alone).enumerate();
         let isolated = flows.filter(|(_, (obs, alone))| **alone && obs.racks.is_none());
         isolated.map(move |(slot, (obs, _))| {
-            let hosts = rate(obs.src).min(rate(obs.dst)) * round.hashed_share(slot).part;
+            let hosts = rate(obs.src).min(rate(obs.dst)) * round.hashed_share(slot);
             (obs, obs.ln_rate - hosts.ln())
         })
     }
@@ -333,28 +330,13 @@ impl Rounds {
 
 impl Round {
     /// What hashes leave of what the hosts of a flow, by its index in the round, can do.
-    pub(super) fn hashed_share(&self, slot: usize) -> Share {
+    pub(super) fn hashed_share(&self, slot: usize) -> f64 {
         let hashed = self.hashed.as_ref();
-        hashed.map_or(Share::ALL, |hashed| hashed.flows[slot])
+        hashed.map_or(1.0, |hashed| hashed.flows[slot])
     }
 }
 
 impl Sums {
-    /// Takes over what hashing makes single flows differ by: those of one host by the same, those
-    /// of several each by its own.
-    pub(super) fn scatter(&mut self, flows: &[Share], is_of_one_host: impl Fn(usize) -> bool) {
-        let mut squares = vec![0.0; self.groups.len()];
-        for (slot, group) in self.group_of.iter().enumerate() {
-            let group = *group as usize;
-            let count = self.groups[group].flows;
-            let weight = if is_of_one_host(slot) { count } else { 1.0 };
-            squares[group] += weight * (flows[slot].spread / count).powi(2);
-        }
-        for (sum, squares) in self.groups.iter_mut().zip(squares) {
-            sum.spread = squares.sqrt();
-        }
-    }
-
     pub(super) fn of(&self, slot: usize) -> &Sum {
         &self.groups[self.group_of[slot] as usize]
     }

@@ -2,7 +2,7 @@
 
 use super::filling::{Filling, PRIVATE, Share, Strand};
 use super::hypothesis::{Capacities, Hypothesis};
-use super::noise::{LOSSY_SIGMA, OVERDISPERSION, PARTIAL_SIGMA, SUM_SIGMA, density};
+use super::noise::{LOSSY_SIGMA, OVERDISPERSION, PARTIAL_SIGMA, SUM_SIGMA, density, log_kernel};
 use super::rounds::{Obs, Round, Rounds, Sums};
 
 /// Guesses at the hashes of a round's connections; fewer above [`MANY_HOSTS`].
@@ -23,8 +23,6 @@ pub(super) struct Predicted {
     pub(super) users: f64,
     /// Random loss is assumed on its way.
     pub(super) lossy: bool,
-    /// What hashing makes its logarithm differ by.
-    pub(super) spread: f64,
 }
 
 /// Predicts and scores; keeps the buffers.
@@ -179,7 +177,6 @@ impl<'a> Scorer<'a> {
                 bottleneck,
                 users: 1.0,
                 lossy: left < 1.0,
-                spread: round.hashed_share(slot).spread,
             });
         }
         for flow in flows {
@@ -284,8 +281,7 @@ fn score_sum(hypothesis: &Hypothesis, sum: &super::rounds::Sum, draws: &[[f64; 3
             let others = PARTIAL_SIGMA * partial;
             (SUM_SIGMA * SUM_SIGMA + others * others + 0.25 * spread * spread).sqrt()
         };
-        let sigma = base.hypot(sum.spread).max(LOSSY_SIGMA * lossy);
-        density(measured - log, sigma, sum.doubt)
+        density(measured - log, base.max(LOSSY_SIGMA * lossy), sum.doubt)
     };
     let mean = logs.iter().zip(draws).map(of_draw).sum::<f64>() / draws.len() as f64;
     mean.ln()
@@ -341,17 +337,25 @@ fn score_splits(
 }
 
 fn flow_sigma(hypothesis: &Hypothesis, obs: &Obs, flow: &Predicted) -> f64 {
-    let of_kind = if flow.lossy {
+    if flow.lossy {
         LOSSY_SIGMA
     } else if flow.users > 1.5 {
         hypothesis.split_sigma / obs.streams.min(16.0).sqrt()
     } else {
         hypothesis.isolated_sigma
-    };
-    of_kind.hypot(flow.spread)
+    }
 }
 
-pub(super) fn deviation(values: &[f64]) -> f64 {
+/// Of an isolated flow against a prediction.
+pub(super) fn isolated_kernel(hypothesis: &Hypothesis, obs: &Obs, predicted: f64) -> f64 {
+    log_kernel(
+        obs.ln_rate - predicted.max(1.0).ln(),
+        hypothesis.isolated_sigma,
+        obs.doubt,
+    )
+}
+
+fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
     }
