@@ -120,6 +120,32 @@ pub fn share_estimate(hits: usize, count: usize) -> Option<Estimate> {
     })
 }
 
+/// Probability of at least `hits` of `count` independent tries that each succeed with `share`.
+#[must_use]
+pub fn binomial_at_least(hits: usize, count: usize, share: f64) -> f64 {
+    let odds = share / (1.0 - share);
+    let mut probability = (1.0 - share).powi(count as i32);
+    let mut below = 0.0;
+    for k in 0..hits.min(count + 1) {
+        below += probability;
+        probability *= odds * (count - k) as f64 / (k + 1) as f64;
+    }
+    (1.0 - below).max(0.0)
+}
+
+/// Probability of at least `count` rare, independent events of which there are `mean` on average
+/// (Poisson), by the terms' logarithms.
+#[must_use]
+pub fn poisson_at_least(count: usize, mean: f64) -> f64 {
+    let mut log_term = -mean;
+    let mut below = 0.0;
+    for k in 0..count {
+        below += log_term.exp();
+        log_term += (mean / (k + 1) as f64).ln();
+    }
+    (1.0 - below).max(0.0)
+}
+
 /// Ratio of two medians, conservatively: the quotient of their 95% intervals, [a.low / b.high,
 /// a.high / b.low], which contains the true ratio with more than 90% for independent samples and in
 /// practice with more than 95%, as both errors must point apart. It is then widened by
@@ -164,6 +190,17 @@ mod tests {
     use proptest::prelude::*;
 
     /// Against Newcombe's table (Stat. Med. 17:857, 1998): 81 of 263 and 0 of 20.
+    #[test]
+    fn tails_of_counts() {
+        assert!((binomial_at_least(2, 3, 0.5) - 0.5).abs() < 1e-12);
+        assert!((binomial_at_least(1, 1, 0.06) - 0.06).abs() < 1e-12);
+        assert!((binomial_at_least(0, 5, 0.3) - 1.0).abs() < 1e-12);
+        // 1 - e^-2 (1 + 2 + 2)
+        assert!((poisson_at_least(3, 2.0) - 0.323_323_583).abs() < 1e-8);
+        assert!((poisson_at_least(1000, 1000.0) - 0.504_205).abs() < 1e-5);
+        assert!((poisson_at_least(1, 0.0)).abs() < 1e-12);
+    }
+
     #[test]
     fn a_share_has_the_published_interval() {
         let is_near = |found: Option<f64>, truth: f64| (found.unwrap() - truth).abs() < 5e-5;

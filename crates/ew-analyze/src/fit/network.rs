@@ -4,7 +4,7 @@ use super::filling::PRIVATE;
 use super::hypothesis::{Capacities, Direction, Effect, Fabric, Hypothesis, Location, Part};
 use super::members::Posterior;
 use super::noise::LITTLE_STARVATION;
-use super::pairs::Unexplained;
+use super::pairs::UnexplainedPairs;
 use super::prices::EQUAL;
 use super::rounds::{Obs, Rounds};
 use super::score::{Predicted, Scorer};
@@ -95,7 +95,7 @@ pub(crate) struct Network {
     pub(crate) racks: Vec<[RackDirection; 2]>,
     pub(crate) rack_pairs: Vec<RackPairAnalysis>,
     /// Pairs that nothing explains, and the number of all flows.
-    pub(crate) unexplained: Vec<Unexplained>,
+    pub(crate) unexplained: UnexplainedPairs,
     pub(crate) flows: usize,
     /// Median share of segments that isolated flows retransmit.
     pub(crate) typical_loss: f64,
@@ -123,7 +123,7 @@ impl Network {
             isolated: Vec::new(),
             racks: Vec::new(),
             rack_pairs: views::unknown_pairs(observations),
-            unexplained: Vec::new(),
+            unexplained: UnexplainedPairs::default(),
             flows: rounds.obs.len(),
             typical_loss: 0.0,
             sums: BTreeMap::new(),

@@ -31,6 +31,8 @@ const TIMEOUT_SCALE_STARVED: f64 = 2.0;
 const ANYTHING: f64 = 0.003;
 const ANYTHING_SPAN: f64 = 8.0;
 const SQRT_TWO_PI: f64 = 2.506_628_274_631;
+/// Bisections of [`low_share`]: to a thousandth of a per cent.
+const STEPS: usize = 20;
 
 pub(super) use crate::quality::LITTLE_STARVATION;
 
@@ -44,8 +46,7 @@ pub(super) fn log_kernel(z: f64, sigma: f64, starvation: f64) -> f64 {
 
 /// Density of `z` = ln(measured / predicted).
 pub(super) fn density(z: f64, sigma: f64, starvation: f64) -> f64 {
-    let low = TIMEOUTS + (TIMEOUTS_STARVED - TIMEOUTS) * starvation;
-    let scale = TIMEOUT_SCALE + (TIMEOUT_SCALE_STARVED - TIMEOUT_SCALE) * starvation;
+    let (low, scale) = timeouts(starvation);
     let standard = z / sigma;
     let core = (1.0 - low - ANYTHING) * (-0.5 * standard * standard).exp() / (sigma * SQRT_TWO_PI);
     let below = if z < 0.0 {
@@ -56,9 +57,50 @@ pub(super) fn density(z: f64, sigma: f64, starvation: f64) -> f64 {
     core + below + ANYTHING / ANYTHING_SPAN
 }
 
+/// Share of figures that are as predicted and yet so low that they speak against that by more than
+/// `nats`. Only timeouts are: of the core, at three deviations and more, there is a thousandth.
+pub(super) fn low_share(sigma: f64, starvation: f64, nats: f64) -> f64 {
+    let limit = log_kernel(0.0, sigma, starvation) - nats;
+    let (mut low, mut high) = (-ANYTHING_SPAN, 0.0);
+    for _ in 0..STEPS {
+        let middle = f64::midpoint(low, high);
+        if log_kernel(middle, sigma, starvation) < limit {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let (share, scale) = timeouts(starvation);
+    share * (low / scale).exp() + ANYTHING / 2.0
+}
+
+/// Share of flows that a timeout slows, and the mean of what it takes, as a logarithm.
+fn timeouts(starvation: f64) -> (f64, f64) {
+    (
+        TIMEOUTS + (TIMEOUTS_STARVED - TIMEOUTS) * starvation,
+        TIMEOUT_SCALE + (TIMEOUT_SCALE_STARVED - TIMEOUT_SCALE) * starvation,
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_low_share_is_the_mass_below_what_speaks_against_a_prediction() {
+        for (sigma, starvation) in [(0.025, 0.0), (0.08, 0.0), (0.025, 0.5)] {
+            let limit = log_kernel(0.0, sigma, starvation) - 4.5;
+            let step = 1e-3;
+            let is_low = |z: &f64| log_kernel(*z, sigma, starvation) < limit;
+            let low = (-8_000..0).map(|i| f64::from(i) * step).filter(is_low);
+            let mass: f64 = low.map(|z| density(z, sigma, starvation) * step).sum();
+            let share = low_share(sigma, starvation, 4.5);
+            assert!(
+                (share / mass - 1.0).abs() < 0.1,
+                "{sigma} {starvation}: {share} {mass}"
+            );
+        }
+    }
 
     #[test]
     fn the_kernel_is_a_density() {

@@ -21,8 +21,6 @@ const BELOW: f64 = 0.85;
 /// The same where flows meet by design: TCP alone stays well below max-min there.
 const BELOW_SHARED: f64 = 0.65;
 
-/// More unexplained flows than this make the verdict a question.
-const UNEXPLAINED_SHARE: f64 = 0.03;
 /// Pairs, and hosts, whose evidence is shown.
 const MAX_EVIDENCE: usize = 8;
 /// Starvation above which a flow shows little of the network.
@@ -54,18 +52,24 @@ fn by_host(pairs: &[&Unexplained]) -> Vec<UnexplainedHost> {
 }
 
 /// Pairs that nothing explains, measured too seldom to conclude more: shown, and a question only
-/// when they are many.
+/// where they are more than the noise leaves.
 fn unexplained(case: &Case<'_>) -> Option<Finding> {
     let slow_at_times = slow_at_times::hosts(case);
     let is_open = |pair: &&Unexplained| {
         !slow_at_times.contains(&pair.src) && !slow_at_times.contains(&pair.dst)
     };
-    let pairs: Vec<&Unexplained> = case.network.unexplained.iter().filter(is_open).collect();
+    let pairs: Vec<&Unexplained> = case
+        .network
+        .unexplained
+        .pairs
+        .iter()
+        .filter(is_open)
+        .collect();
     let flows: usize = pairs.iter().map(|pair| pair.flows).sum();
     let ratio = |pair: &&Unexplained| pair.bits_per_sec / pair.predicted_bits_per_sec;
     let worst = pairs.iter().min_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
     let share = flows as f64 / case.network.flows.max(1) as f64;
-    let is_question = share > UNEXPLAINED_SHARE && pairs.len() > 1;
+    let is_question = pairs.len() > 1 && case.network.unexplained.is_beyond_noise(pairs.len());
     Some(Finding {
         severity: match is_question {
             true => Severity::Notice,
