@@ -45,16 +45,18 @@ use ew_model::{Analysis, Run};
 /// Analyses a run. Never fails: a run without figures gives the status
 /// [`NotDetermined`](ew_model::finding::VerdictStatus::NotDetermined).
 ///
-/// The order of work: what was measured (`observations`) and how well (`quality`), the one
-/// explanation of all of it (`fit`), then the views of it (`expected`, `hosts`, `stages`,
-/// `host_pairs`), the counters of every part (`rules`), and the verdict.
+/// The order of work: what was measured (`observations`) and how well (`quality`), the paths that
+/// were traced (`tomography`), the one explanation of all of it (`fit`), then the views of it
+/// (`expected`, `hosts`, `stages`, `host_pairs`), the counters of every part (`rules`), and the
+/// verdict.
 #[must_use]
 pub fn analyze(run: &Run) -> Analysis {
     let observations = observations::Observations::new(run);
     let reference = basis::reference(&observations);
     let telemetry = telemetry::Telemetry::new(&observations);
     let quality = quality::Quality::new(&observations, &telemetry);
-    let network = fit::network(&observations, quality);
+    let traces = tomography::Traces::of(&observations);
+    let network = fit::network(&observations, quality, traces.most_paths());
     let expected = expected::Expected::new(&observations, &reference, &network);
     let mut hosts = hosts::hosts(&observations, &network);
     telemetry::fill(&mut hosts, &observations, &telemetry, &reference);
@@ -63,7 +65,7 @@ pub fn analyze(run: &Run) -> Analysis {
     let pair_maps = host_pairs::other_maps(&observations, &expected);
     let pair_details = pairs::details(&observations, &telemetry, &host_pairs);
     let sweeps = sweep::sweeps(&observations);
-    let tomography = tomography::tomography(&observations, &network);
+    let tomography = tomography::tomography(&observations, &network, &traces);
     let isolated_flows = rules::IsolatedFlows::new(&observations);
     let case = rules::Case {
         isolated_flows: &isolated_flows,

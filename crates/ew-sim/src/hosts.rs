@@ -7,12 +7,14 @@ use crate::network::{Network, Site};
 use crate::noise::{Noise, Starvation};
 use ew_model::HostId;
 use ew_model::facts::{
-    CpuCounters, HostFacts, HostSample, InterfaceCounters, InterfaceFacts, OsRelease,
+    Bond, CpuCounters, HostFacts, HostSample, InterfaceCounters, InterfaceFacts, OsRelease,
 };
 use ew_model::record::{CpuUse, FlowRecord};
 use ew_model::telemetry::{CauseCounters, CgroupReading};
 use std::collections::BTreeMap;
 
+/// The interface with a host's address.
+const INTERFACE: &str = "eth0";
 /// Clocks of hosts are this far apart, at most.
 const CLOCK_RANGE_NS: f64 = 1e9;
 /// Where controller clocks begin, so that no agent's is negative.
@@ -90,20 +92,27 @@ pub(crate) fn facts(network: &Network<'_>) -> BTreeMap<HostId, HostFacts> {
 fn facts_of(site: &Site<'_>) -> HostFacts {
     let nic = &site.spec.nic;
     let speed = nic.reported_bits_per_sec.map(|speed| speed as f64);
+    let bond = bond(site);
+    let (driver, kind) = match (speed, &bond) {
+        (None, _) => ("veth", Some("veth")),
+        (Some(_), None) => ("mlx5_core", None),
+        (Some(_), Some(_)) => ("bonding", Some("bond")),
+    };
     HostFacts {
         kernel: "6.12.0".into(),
         hostname: site.spec.name.clone(),
         architecture: "x86_64".into(),
         cpus: site.spec.cpus.unwrap_or(CPUS),
         interfaces: vec![InterfaceFacts {
-            name: "eth0".into(),
+            name: INTERFACE.into(),
             speed_bits_per_sec: speed,
             mtu_bytes: Some(nic.mtu_bytes),
-            driver: Some(if speed.is_some() { "mlx5_core" } else { "veth" }.into()),
+            driver: Some(driver.into()),
             duplex: speed.map(|_| "full".into()),
             addresses: vec![site.address],
             up: nic.link_up,
-            kind: speed.is_none().then(|| "veth".into()),
+            kind: kind.map(str::to_owned),
+            bond,
             ..InterfaceFacts::default()
         }],
         clock_synchronised: Some(true),
@@ -114,6 +123,18 @@ fn facts_of(site: &Site<'_>) -> HostFacts {
         })),
         ..HostFacts::default()
     }
+}
+
+/// As the kernel reports the LAG of a real NIC. What a virtual one is made of, its host does not
+/// see.
+fn bond(site: &Site<'_>) -> Option<Bond> {
+    let nic = &site.spec.nic;
+    let is_seen = nic.lag_members > 1 && nic.reported_bits_per_sec.is_some();
+    is_seen.then(|| Bond {
+        members: (1..=nic.lag_members).map(|at| format!("eth{at}")).collect(),
+        mode: Some("802.3ad".into()),
+        hash_policy: Some("layer3+4".into()),
+    })
 }
 
 /// Every host's counters, which grow from round to round.
@@ -260,7 +281,7 @@ impl Counters {
             agent_ns: clocks.agent_ns(host, at_ns),
             cpus: (0..cpus).map(cpu).collect(),
             interfaces: vec![InterfaceCounters {
-                name: "eth0".into(),
+                name: INTERFACE.into(),
                 rx_bytes: counters.rx_bytes as u64,
                 rx_packets: (counters.rx_bytes / 1448.0) as u64,
                 tx_bytes: counters.tx_bytes as u64,

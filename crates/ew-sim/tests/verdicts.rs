@@ -25,12 +25,21 @@ fn drawn(family: Family, count: usize, is_wanted: impl Fn(&Fault) -> bool) -> Ve
     wanted.take(count).collect()
 }
 
+/// The first networks from seed 2001 on that have all these axes.
+fn with_axes(family: Family, axes: &[&str], count: usize) -> Vec<(u64, Case)> {
+    let has = |case: &Case, axis: &&str| case.truth.axes.iter().any(|own| own == axis);
+    let cases = (2001..).map(|seed| (seed, draw(seed, family)));
+    let wanted = cases.filter(|(_, case)| axes.iter().all(|axis| has(case, axis)));
+    wanted.take(count).collect()
+}
+
 /// Asks one question of [`judge`] of every network.
 fn assert_all_pass(question: &str, cases: &[(u64, Case)]) {
     for (seed, case) in cases {
         let judged = judge(&case.truth, &qualify(*seed, case));
         let axes = case.truth.axes.join(", ");
-        let is_right = judged.checks.contains(&(question, true));
+        let has = |passed| judged.checks.contains(&(question, passed));
+        let is_right = has(true) && !has(false);
         assert!(is_right, "seed {seed}: {axes}: {:?}", judged.wrong);
     }
 }
@@ -52,6 +61,60 @@ fn a_cpu_quota_of_all_hosts_is_named() {
         matches!(fault, Fault::Uniform { cause } if *cause == quota)
     });
     assert_all_pass("cause of uniform slowness", &cases);
+}
+
+/// Hashes over two links leave some of them idle, which is no uplink's doing.
+#[test]
+fn hosts_with_two_links_make_no_rack_oversubscribed() {
+    let cases = with_axes(Family::Healthy, &["lag of 2"], 12);
+    assert_all_pass("no false accusation", &cases);
+}
+
+/// Paths with weights are as much wider, and full no sooner than the others.
+#[test]
+fn paths_with_weights_are_no_bad_paths() {
+    let cases = with_axes(Family::Healthy, &["uneven weights"], 12);
+    assert_all_pass("no false accusation", &cases);
+}
+
+/// Few connections do not fill all paths of a small rack.
+#[test]
+fn the_ratio_of_a_small_rack_behind_many_paths_is_right() {
+    let cases = with_axes(
+        Family::Oversubscribed,
+        &["4/6/9 hosts", "8 paths", "2:1"],
+        6,
+    );
+    assert_all_pass("ratio within 5%", &cases);
+}
+
+/// Whether the hosts report their links or not, and however many there are.
+#[test]
+fn an_oversubscription_behind_hosts_with_several_links_is_found() {
+    for (members, is_reported) in [(2, true), (2, false), (4, false)] {
+        let mut topology = oversubscribed(&[2, 2]);
+        for host in topology.racks.iter_mut().flat_map(|rack| &mut rack.hosts) {
+            host.nic.lag_members = members;
+            host.nic.reported_bits_per_sec = is_reported.then_some(NIC_BITS_PER_SEC);
+        }
+        let plan = qualify_plan(7, &topology);
+        let analysis = ew_analyze::analyze(&simulate(&topology, &plan, 7, &Noise::default()));
+        for pair in &analysis.rack_pairs {
+            let ratio = pair.oversubscription.map_or(1.0, |ratio| ratio.value);
+            assert!((ratio / 2.0 - 1.0).abs() < 0.05, "{members}: {pair:?}");
+        }
+        let findings = analysis.verdict.findings.iter();
+        let causes: Vec<Cause> = findings
+            .filter(|finding| finding.severity > Severity::Info)
+            .map(|finding| finding.cause)
+            .collect();
+        let expected = [Cause::ConnectionLimit, Cause::Uplink];
+        assert!(
+            causes.iter().all(|cause| expected.contains(cause)),
+            "{causes:?}"
+        );
+        assert!(causes.contains(&Cause::Uplink), "{causes:?}");
+    }
 }
 
 /// Hosts that may load their links to 30% fill an uplink of 4:1, and show its whole ratio; to 20%

@@ -12,10 +12,11 @@ use ew_model::HostId;
 const BELOW: f64 = 0.9;
 
 /// Adds the limit if it explains more than it costs: where isolated flows of one connection do less
-/// than their hosts did at their best, and hardly one does more than the limit.
+/// than their hosts' links did at their best, and hardly one does more than the limit.
 pub(super) fn add(search: &mut Search<'_>, hypothesis: Hypothesis) -> Hypothesis {
     let single = single_connections(search.rounds);
-    let of = |host: HostId| hypothesis.classes[hypothesis.class_of[host.index()]];
+    let members = &search.rounds.members;
+    let of = |host: HostId| hypothesis.class_rate(host.index()) / f64::from(members[host.index()]);
     let shares: Vec<f64> = single
         .iter()
         .map(|obs| obs.bits_per_sec / of(obs.src).min(of(obs.dst)))

@@ -131,7 +131,7 @@ impl Filling {
                 !self.beaten[at] && self.level[at] <= lowest * SAME
             };
             let bottleneck = match strand.way().iter().find(is_full) {
-                _ if strand.limit_bits_per_sec / strand.weight <= lowest => PRIVATE,
+                _ if strand.limit_bits_per_sec / strand.weight <= lowest * SAME => PRIVATE,
                 Some(resource) => *resource,
                 None => return true,
             };

@@ -1,6 +1,7 @@
 //! Hosts that do less than their class: found from the flows they have to themselves, scored with
 //! all.
 
+use super::filling::PRIVATE;
 use super::hypothesis::{Capacities, Direction, Effect, Hypothesis, Location, Part};
 use super::noise::{LOSSY_SIGMA, OVERDISPERSION, log_kernel};
 use super::rounds::{Obs, Rounds};
@@ -32,6 +33,8 @@ const RIVALS: usize = 3;
 struct IsolatedFlow<'a> {
     obs: &'a Obs,
     predicted: f64,
+    /// Its hosts let its connections have less than these could carry by themselves.
+    is_by_host: bool,
 }
 
 struct Candidate {
@@ -198,6 +201,7 @@ fn isolated_flows<'a>(search: &mut Search<'a>, capacities: &Capacities) -> Vec<I
                 isolated.push(IsolatedFlow {
                     obs,
                     predicted: predicted[slot].bits_per_sec,
+                    is_by_host: predicted[slot].bottleneck != PRIVATE,
                 });
             }
         }
@@ -211,11 +215,15 @@ fn best_capacity(
     flows: &[&IsolatedFlow<'_>],
     own: f64,
 ) -> Option<(f64, Effect)> {
-    let gaps: Vec<f64> = flows
-        .iter()
-        .map(|flow| flow.obs.ln_rate - flow.predicted.ln())
-        .collect();
-    if median(&gaps)? > (1.0 - prices::MIN_EFFECT / 2.0).ln() {
+    // What connections do by themselves is no less where a host does less than several of them.
+    let gaps = |is_meant: fn(&IsolatedFlow<'_>) -> bool| -> Vec<f64> {
+        let meant = flows.iter().filter(|flow| is_meant(flow));
+        meant
+            .map(|flow| flow.obs.ln_rate - flow.predicted.ln())
+            .collect()
+    };
+    let gap = median(&gaps(|flow| flow.is_by_host)).or_else(|| median(&gaps(|_| true)));
+    if gap? > (1.0 - prices::MIN_EFFECT / 2.0).ln() {
         return None;
     }
     let highest = (1.0 - prices::MIN_EFFECT).ln();

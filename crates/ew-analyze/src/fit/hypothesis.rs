@@ -1,7 +1,7 @@
 //! What is assumed of a network: what each class of hosts can do, how racks are tied together, and
 //! single things that are off.
 
-use super::rounds::Rounds;
+use super::rounds::{Obs, Rounds};
 use ew_model::HostId;
 use ew_model::finding::details::Directions;
 use std::collections::BTreeMap;
@@ -109,6 +109,9 @@ pub(super) struct Capacities {
     /// By resource: hosts' tx, hosts' rx, racks' members out, racks' members in.
     pub(super) bits_per_sec: Vec<f64>,
     pub(super) paths: usize,
+    /// What one connection carries at most at each host: one link of several. Infinite where the
+    /// host has one link, which is its capacity.
+    pub(super) link_bits_per_sec: Vec<f64>,
     pub(super) pairs: BTreeMap<(HostId, HostId), f64>,
     /// What one connection carries at most.
     pub(super) connection_bits_per_sec: f64,
@@ -122,7 +125,12 @@ impl Hypothesis {
     /// What the hosts of a rack could send, or receive, together, if each did what its class does.
     pub(crate) fn hosts_bits_per_sec(&self, rounds: &Rounds, rack: usize) -> f64 {
         let hosts = (0..rounds.hosts).filter(|host| rounds.rack_of[*host] == Some(rack));
-        hosts.map(|host| self.classes[self.class_of[host]]).sum()
+        hosts.map(|host| self.class_rate(host)).sum()
+    }
+
+    /// What a host, by its index, does if it does what its class does.
+    pub(super) fn class_rate(&self, host: usize) -> f64 {
+        self.classes[self.class_of[host]]
     }
 
     pub(super) fn has(&self, location: Location) -> bool {
@@ -158,7 +166,7 @@ impl Capacities {
             Fabric::Paths { paths, .. } => paths,
             _ => 1,
         };
-        let of_host = |host: usize| hypothesis.classes[hypothesis.class_of[host]];
+        let of_host = |host: usize| hypothesis.class_rate(host);
         let of_rack = |rack: usize| match hypothesis.fabric {
             Fabric::Unlimited => f64::INFINITY,
             Fabric::Equal(value) => value,
@@ -168,12 +176,20 @@ impl Capacities {
             } => each_bits_per_sec,
         };
         let own: Vec<f64> = (0..hosts).map(of_host).collect();
+        let links = own
+            .iter()
+            .zip(&rounds.members)
+            .map(|(own, members)| match members {
+                0 | 1 => f64::INFINITY,
+                members => own / f64::from(*members),
+            });
         let members: Vec<f64> = (0..racks)
             .flat_map(|rack| std::iter::repeat_n(of_rack(rack), paths))
             .collect();
         Self {
             bits_per_sec: [own.as_slice(), &own, &members, &members].concat(),
             paths,
+            link_bits_per_sec: links.collect(),
             pairs: BTreeMap::new(),
             connection_bits_per_sec: f64::INFINITY,
             loss: [
@@ -185,6 +201,14 @@ impl Capacities {
             hosts,
             racks,
         }
+    }
+
+    /// What the connections of a flow may carry together by themselves.
+    pub(super) fn limit_of(&self, obs: &Obs) -> f64 {
+        let link = |host: HostId| self.link_bits_per_sec[host.index()];
+        let connection = self.connection_bits_per_sec;
+        let each = connection.min(link(obs.src)).min(link(obs.dst));
+        obs.pace_bits_per_sec.min(obs.streams * each)
     }
 
     pub(super) fn tx(host: HostId) -> usize {

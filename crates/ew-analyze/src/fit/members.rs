@@ -155,8 +155,7 @@ impl Groups {
         let wanted = |obs: &Obs| {
             let tx = capacities.bits_per_sec[super::hypothesis::Capacities::tx(obs.src)];
             tx.min(capacities.bits_per_sec[capacities.rx(obs.dst)])
-                .min(obs.pace_bits_per_sec)
-                .min(obs.streams * capacities.connection_bits_per_sec)
+                .min(capacities.limit_of(obs))
         };
         let groups = rounds
             .rounds

@@ -11,8 +11,10 @@
 mod classes;
 mod connections;
 mod filling;
+mod hashing;
 mod hosts;
 mod hypothesis;
+mod lag;
 mod loss;
 mod members;
 mod network;
@@ -49,24 +51,39 @@ use std::collections::BTreeMap;
 /// Makes a median absolute deviation a standard deviation.
 const MAD_TO_SIGMA: f64 = 1.4826;
 
-/// Explains a run. Of one whose rounds are mostly void nothing is concluded.
-pub(crate) fn network(observations: &Observations<'_>, quality: Quality) -> Network {
+/// Explains a run, with the number of racks' parallel paths where it is known. Of a run whose
+/// rounds are mostly void nothing is concluded.
+pub(crate) fn network(
+    observations: &Observations<'_>,
+    quality: Quality,
+    paths: Option<u32>,
+) -> Network {
     let mut rounds = Rounds::new(observations, &quality);
     if quality.is_invalid() || rounds.obs.is_empty() {
         return Network::nothing(observations, &rounds, quality);
     }
-    let (classes, class_of) = classes::classes(&rounds);
-    rounds.forgive_harmless_starvation(|host| classes[class_of[host.index()]]);
-    rounds.doubt_single_connections();
-    rounds.excuse_slow_rounds(|host| classes[class_of[host.index()]]);
-    let start = Hypothesis {
+    let (mut classes, class_of) = classes::classes(&rounds);
+    rounds.paths = paths;
+    let mut shares = lag::Shares::default();
+    lag::find(
+        observations,
+        &mut rounds,
+        (&mut classes, &class_of),
+        &mut shares,
+    );
+    let mut start = Hypothesis {
         classes,
         class_of,
         fabric: Fabric::Unlimited,
         parts: Vec::new(),
         split_sigma: noise::SPLIT_SIGMA,
-        isolated_sigma: isolated_sigma(&rounds),
+        isolated_sigma: noise::ISOLATED_SIGMA,
     };
+    hashing::expect(&mut rounds, &start, &mut shares);
+    rounds.forgive_harmless_starvation(|host| start.class_rate(host.index()));
+    rounds.doubt_single_connections();
+    rounds.excuse_slow_rounds(|host| start.class_rate(host.index()));
+    start.isolated_sigma = isolated_sigma(&rounds);
     let mut search = Search::new(&rounds);
     let found = search.run(start);
     Network::new(observations, found, quality, &rounds)

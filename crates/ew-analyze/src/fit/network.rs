@@ -81,6 +81,10 @@ pub(crate) struct Network {
     pub(crate) parts: Vec<PartFound>,
     /// What is known of parallel paths, where that was asked.
     paths: Option<Posterior>,
+    /// What one link of a typical host carries, where it has several.
+    link_bits_per_sec: Option<f64>,
+    /// Links of a typical host, over which its connections are hashed.
+    pub(crate) links: f64,
     pub(crate) slow: BTreeMap<Side, SlowSide>,
     /// Median over the hosts of the largest class of what each does when only hosts limit.
     pub(crate) typical: Option<Estimate>,
@@ -111,6 +115,8 @@ impl Network {
             hypothesis: None,
             parts: Vec::new(),
             paths: None,
+            link_bits_per_sec: None,
+            links: 1.0,
             slow: BTreeMap::new(),
             typical: None,
             classes: Vec::new(),
@@ -162,6 +168,8 @@ impl Network {
             sums: fitted.sums(),
             parts,
             paths: found.paths,
+            link_bits_per_sec: link(rounds, &hypothesis),
+            links: links(rounds),
             slow,
             isolated,
             racks,
@@ -253,12 +261,12 @@ impl Network {
 
     /// What one connection carries at most, where that is less than a host does with several.
     pub(crate) fn connection_limit(&self) -> Option<f64> {
-        self.parts
-            .iter()
-            .find_map(|part| match (part.location, part.effect) {
-                (Location::Connection, Effect::Capacity(value)) => Some(value),
-                _ => None,
-            })
+        let mut parts = self.parts.iter();
+        let limit = parts.find_map(|part| match (part.location, part.effect) {
+            (Location::Connection, Effect::Capacity(value)) => Some(value),
+            _ => None,
+        });
+        limit.or(self.link_bits_per_sec)
     }
 
     /// A stage's measured over explained sums, median over its rounds.
@@ -429,6 +437,18 @@ fn classes(
         .enumerate()
         .map(of_class)
         .collect()
+}
+
+/// The median host's.
+fn links(rounds: &Rounds) -> f64 {
+    let members: Vec<f64> = rounds.members.iter().copied().map(f64::from).collect();
+    median(&members).unwrap_or(1.0)
+}
+
+/// The median host's, which may have one.
+fn link(rounds: &Rounds, hypothesis: &Hypothesis) -> Option<f64> {
+    let of_hosts = hypothesis.capacities(rounds).link_bits_per_sec;
+    (links(rounds) > 1.0).then(|| median(&of_hosts)).flatten()
 }
 
 fn slow_sides(fitted: &Fitted<'_>, parts: &[PartFound]) -> BTreeMap<Side, SlowSide> {

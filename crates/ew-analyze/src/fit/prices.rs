@@ -47,6 +47,11 @@ pub(super) fn of_fabric(rounds: &Rounds, fabric: &Fabric) -> f64 {
     }
 }
 
+/// Of LAGs that no host reports: hosts have them as often as racks have parallel paths.
+pub(super) fn of_lag(rounds: &Rounds) -> f64 {
+    price(rounds, super::lag::COUNTS.count() as f64, PATHS_ODDS)
+}
+
 /// Of all of it.
 pub(super) fn of(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
     let parts = hypothesis.parts.iter().map(|part| of_part(rounds, part));

@@ -48,6 +48,17 @@ pub(crate) struct Round {
     pub(crate) is_excused: bool,
     /// Whether a flow shares neither its sender nor its receiver with another.
     pub(crate) alone: Vec<bool>,
+    /// Where hosts or racks have several links.
+    pub(super) hashed: Option<Hashed>,
+}
+
+/// What hashes over several links are expected to leave in one round.
+#[derive(Clone, Debug)]
+pub(super) struct Hashed {
+    /// Of each host's capacity: tx of all, then rx of all.
+    pub(super) hosts: Vec<f64>,
+    /// Of what both hosts of a flow can do, per flow of the round.
+    pub(super) flows: Vec<f64>,
 }
 
 /// The flows of a round that end, or begin, at the same host: a host with several flows, else a
@@ -78,6 +89,13 @@ pub(crate) struct Rounds {
     pub(super) rack_of: Vec<Option<usize>>,
     /// Whether the host took part to the end.
     pub(super) is_up: Vec<bool>,
+    /// Links of each host over which its connections are hashed.
+    pub(super) members: Vec<u32>,
+    /// Parallel paths of racks that have lost none, where they are known.
+    pub(super) paths: Option<u32>,
+    /// The largest part of each host's capacity, tx of all and then rx of all, that hashes left to
+    /// cross-rack connections in a round.
+    pub(super) open: Vec<f64>,
     pub(super) loss: Index,
 }
 
@@ -97,6 +115,9 @@ impl Rounds {
                 .host_ids()
                 .map(|host| is_up(observations, host))
                 .collect(),
+            members: vec![1; inventory.hosts.len()],
+            paths: None,
+            open: vec![1.0; 2 * inventory.hosts.len()],
             loss: Index::default(),
         };
         for (index, stage) in observations.stages.iter().enumerate() {
@@ -165,6 +186,7 @@ impl Rounds {
             sums,
             is_excused: false,
             alone,
+            hashed: None,
         });
     }
 
@@ -175,6 +197,21 @@ impl Rounds {
     /// Whether a flow, by its index in the round, shares no end and no rack's uplink with another.
     pub(super) fn is_isolated(round: &Round, slot: usize) -> bool {
         round.sums.iter().all(|sums| sums.of(slot).flows < 1.5)
+    }
+
+    /// Isolated intra-rack flows, and the logarithm of their rate over what their hosts, of which
+    /// each does `rate`, let their connections have.
+    fn isolated_inside<'r>(
+        &'r self,
+        round: &'r Round,
+        rate: &'r impl Fn(HostId) -> f64,
+    ) -> impl Iterator<Item = (&'r Obs, f64)> {
+        let flows = self.of(round).iter().zip(&round.alone).enumerate();
+        let isolated = flows.filter(|(_, (obs, alone))| **alone && obs.racks.is_none());
+        isolated.map(move |(slot, (obs, _))| {
+            let hosts = rate(obs.src).min(rate(obs.dst)) * round.hashed_share(slot);
+            (obs, obs.ln_rate - hosts.ln())
+        })
     }
 
     /// Share of a flow's weight that its split of the sums has: a flow by itself is its own sum.
@@ -190,17 +227,10 @@ impl Rounds {
         let flows = self
             .rounds
             .iter()
-            .flat_map(|round| self.of(round).iter().zip(&round.alone));
-        let starved = flows.filter(|(obs, alone)| {
-            **alone && obs.racks.is_none() && obs.starvation > LITTLE_STARVATION
-        });
-        let starved: Vec<(f64, f64)> = starved
-            .map(|(obs, _)| {
-                (
-                    obs.starvation,
-                    obs.ln_rate - rate(obs.src).min(rate(obs.dst)).ln(),
-                )
-            })
+            .flat_map(|round| self.isolated_inside(round, &rate));
+        let starved: Vec<(f64, f64)> = flows
+            .filter(|(obs, _)| obs.starvation > LITTLE_STARVATION)
+            .map(|(obs, gap)| (obs.starvation, gap))
             .collect();
         let gaps: Vec<f64> = starved.iter().map(|(_, gap)| *gap).collect();
         let degrees: Vec<f64> = starved.iter().map(|(degree, _)| *degree).collect();
@@ -229,11 +259,8 @@ impl Rounds {
     pub(super) fn excuse_slow_rounds(&mut self, rate: impl Fn(HostId) -> f64) {
         let mut of_stages: BTreeMap<usize, (usize, Vec<usize>)> = BTreeMap::new();
         for (at, round) in self.rounds.iter().enumerate() {
-            let flows = self.of(round).iter().zip(&round.alone);
-            let isolated = flows.filter(|(obs, alone)| **alone && obs.racks.is_none());
-            let gaps: Vec<f64> = isolated
-                .map(|(obs, _)| obs.ln_rate - rate(obs.src).min(rate(obs.dst)).ln())
-                .collect();
+            let flows = self.isolated_inside(round, &rate);
+            let gaps: Vec<f64> = flows.map(|(_, gap)| gap).collect();
             let Some(middle) = median(&gaps).filter(|_| gaps.len() >= MIN_TO_EXCUSE) else {
                 continue;
             };
@@ -290,9 +317,22 @@ impl Rounds {
         (0..self.hosts).filter(move |host| self.rack_of[*host] == Some(rack) && self.is_up[*host])
     }
 
+    /// Whether any host has several links.
+    pub(super) fn has_lag(&self) -> bool {
+        self.members.iter().any(|members| *members > 1)
+    }
+
     /// Whether any flow crosses racks.
     pub(super) fn has_crossing(&self) -> bool {
         self.obs.iter().any(|obs| obs.racks.is_some())
+    }
+}
+
+impl Round {
+    /// What hashes leave of what the hosts of a flow, by its index in the round, can do.
+    pub(super) fn hashed_share(&self, slot: usize) -> f64 {
+        let hashed = self.hashed.as_ref();
+        hashed.map_or(1.0, |hashed| hashed.flows[slot])
     }
 }
 
@@ -303,7 +343,7 @@ impl Sums {
 }
 
 /// A flow of so many connections spreads over parallel paths.
-const MANY_STREAMS: f64 = 4.0;
+pub(super) const MANY_STREAMS: f64 = 4.0;
 /// Starved flows that must be as fast as the others before starvation is forgiven.
 const MIN_TO_FORGIVE: usize = 8;
 /// Of them the lower part, which slow hosts may be in, and what it may lose, as a logarithm.
@@ -339,11 +379,18 @@ fn obs(
         ln_rate: rate.ln(),
         starvation,
         doubt: starvation,
-        streams: f64::from(workload.streams.max(1)),
+        streams: streams(workload, row),
         pace_bits_per_sec: crate::expected::flow_pace(workload).unwrap_or(f64::INFINITY),
         retransmitted_share: retransmitted_share(row),
         is_steady: is_steady(row),
     }
+}
+
+/// As the sender counts them: rounds that double have more than their workload.
+fn streams(workload: &Workload, row: &FlowRecord) -> f64 {
+    let counted = row.sender.as_ref().map(|end| end.streams.len());
+    let counted = counted.filter(|count| *count > 0);
+    counted.map_or(f64::from(workload.streams.max(1)), |count| count as f64)
 }
 
 /// Segments retransmitted over segments sent.

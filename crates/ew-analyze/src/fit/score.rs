@@ -34,6 +34,8 @@ pub(super) struct Scorer<'a> {
     /// Per flow, where its strands begin; one more at the end.
     first_strand: Vec<usize>,
     shares: Vec<Share>,
+    /// Capacities as far as the hashes of a round's connections open them.
+    open: Vec<f64>,
     users: Vec<f64>,
     /// Per draw, per flow.
     draws: Vec<Vec<Predicted>>,
@@ -47,6 +49,7 @@ impl<'a> Scorer<'a> {
             strands: Vec::new(),
             first_strand: Vec::new(),
             shares: Vec::new(),
+            open: Vec::new(),
             users: Vec::new(),
             draws: Vec::new(),
         }
@@ -104,8 +107,16 @@ impl<'a> Scorer<'a> {
         }
         for draw in 0..draws {
             self.lay_strands(capacities, round, draw);
-            self.filling
-                .fill(&self.strands, &capacities.bits_per_sec, &mut self.shares);
+            let open = match &round.hashed {
+                None => &capacities.bits_per_sec,
+                Some(hashed) => {
+                    self.open.clone_from(&capacities.bits_per_sec);
+                    let hosts = self.open.iter_mut().zip(&hashed.hosts);
+                    hosts.for_each(|(capacity, share)| *capacity *= share);
+                    &self.open
+                }
+            };
+            self.filling.fill(&self.strands, open, &mut self.shares);
             self.gather(capacities, round, draw);
         }
     }
@@ -118,11 +129,7 @@ impl<'a> Scorer<'a> {
         for (slot, obs) in self.rounds.of(round).iter().enumerate() {
             self.first_strand.push(self.strands.len());
             let pair = capacities.pairs.get(&(obs.src, obs.dst)).copied();
-            let connections = obs.streams * capacities.connection_bits_per_sec;
-            let limit = obs
-                .pace_bits_per_sec
-                .min(pair.unwrap_or(f64::INFINITY))
-                .min(connections);
+            let limit = capacities.limit_of(obs).min(pair.unwrap_or(f64::INFINITY));
             let ends = [
                 Capacities::tx(obs.src) as u32,
                 capacities.rx(obs.dst) as u32,

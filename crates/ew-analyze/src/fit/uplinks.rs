@@ -5,11 +5,13 @@
 //! flows. The ratio of a round is what the rack's hosts could have done over that sum, compared
 //! with the intra-rack round nearest in time, so that a drift of the level cancels.
 
+use super::hashing::Links;
 use super::hypothesis::{Effect, Fabric, Location};
 use super::members::Posterior;
 use super::network::{Fitted, is_meant};
 use super::noise::LITTLE_STARVATION;
 use super::prices::MIN_EFFECT;
+use super::rounds::MANY_STREAMS;
 use crate::stats::{median, median_estimate, quantile, scaled};
 use ew_model::analysis::{Estimate, UplinkAnalysis};
 
@@ -56,30 +58,90 @@ pub(crate) enum Reach {
     NotTested,
 }
 
+/// Part of the capacity that the connections' hashes use where an uplink limits, out of all racks
+/// and then into all. A full uplink of few connections is not full on each of its paths, so it
+/// carries more than the fit makes of it: found by correcting the capacities until what hashes are
+/// expected to leave of them is what the fit found.
+fn used(fitted: &Fitted<'_>) -> Vec<f64> {
+    let rounds = fitted.rounds;
+    let mut used = vec![1.0; 2 * rounds.racks];
+    if fitted.capacities.paths > 1 {
+        return used;
+    }
+    let first = fitted.capacities.up(0, 0);
+    let found = &fitted.capacities.bits_per_sec[first..first + 2 * rounds.racks];
+    let has_limit = |at: usize| found[at].is_finite();
+    let of_host = |side: usize| fitted.capacities.bits_per_sec[side];
+    for _ in 0..CORRECTIONS {
+        let of_rack = |at: usize| found[at] / used[at];
+        let connection = fitted.capacities.connection_bits_per_sec;
+        let mut links = Links::new(rounds, of_host, of_rack, connection);
+        let mut shares: Vec<Vec<f64>> = vec![Vec::new(); used.len()];
+        for (at, round) in rounds.rounds.iter().enumerate() {
+            let full: Vec<usize> = full(fitted, at, found).collect();
+            if full.is_empty() {
+                continue;
+            }
+            let of_round = links.used(round);
+            full.into_iter()
+                .for_each(|at| shares[at].push(of_round[at]));
+        }
+        for at in (0..used.len()).filter(|at| has_limit(*at)) {
+            used[at] = median(&shares[at]).unwrap_or(1.0);
+        }
+    }
+    used
+}
+
+/// The directions of racks, out of all and then into all, that the fit finds full in a round of
+/// many connections.
+fn full<'f>(
+    fitted: &'f Fitted<'_>,
+    at: usize,
+    found: &'f [f64],
+) -> impl Iterator<Item = usize> + 'f {
+    let mut loads = vec![0.0; found.len()];
+    let flows = fitted.rounds.of(&fitted.rounds.rounds[at]).iter();
+    for (obs, predicted) in flows.zip(&fitted.predicted[at]) {
+        if let Some((from, to)) = obs.racks.filter(|_| obs.streams >= MANY_STREAMS) {
+            loads[from] += predicted.bits_per_sec;
+            loads[fitted.rounds.racks + to] += predicted.bits_per_sec;
+        }
+    }
+    let loads = loads.into_iter().zip(found).enumerate();
+    loads.filter_map(|(at, (load, capacity))| (load > FULL * capacity).then_some(at))
+}
+
+/// Corrections of capacities: each takes most of what is left.
+const CORRECTIONS: usize = 3;
+
 /// Every rack, out and in.
 pub(super) fn racks(fitted: &Fitted<'_>, paths: Option<&Posterior>) -> Vec<[RackDirection; 2]> {
     let levels = Levels::new(fitted);
-    let both = |rack: usize| [0, 1].map(|index| direction(fitted, &levels, paths, rack, index));
+    let used = used(fitted);
+    let both =
+        |rack: usize| [0, 1].map(|index| direction(fitted, (&levels, &used), paths, (rack, index)));
     (0..fitted.rounds.racks).map(both).collect()
 }
 
 fn direction(
     fitted: &Fitted<'_>,
-    levels: &Levels,
+    (levels, used): (&Levels, &[f64]),
     paths: Option<&Posterior>,
-    rack: usize,
-    index: usize,
+    (rack, index): (usize, usize),
 ) -> RackDirection {
     let sums = sums(fitted, rack, index);
     let hosts = fitted.hypothesis.hosts_bits_per_sec(fitted.rounds, rack);
     let carried = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
     // By what the fit finds of its capacity, and not by what was measured: that would pick the low
     // ones.
+    let used = used[index * fitted.rounds.racks + rack];
     let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - MIN_EFFECT) > sum.capacity;
     let asked: Vec<&Sum> = sums.iter().filter(asks_more).collect();
     let full = with_most_cpu(&asked);
-    let values: Vec<f64> = full.iter().map(|sum| sum.bits_per_sec).collect();
-    let of_round = |sum: &&Sum| hosts * levels.near(sum.time_ns) / sum.bits_per_sec;
+    let carries = |sum: &&Sum| sum.bits_per_sec / used;
+    let values: Vec<f64> = full.iter().map(carries).collect();
+    let of_round = |sum: &&Sum| hosts * levels.near(sum.time_ns) / carries(sum);
     let ratios: Vec<f64> = full.iter().map(of_round).collect();
     let mut found = RackDirection {
         hosts_bits_per_sec: hosts,
@@ -203,8 +265,10 @@ impl RackDirection {
     ) {
         self.capacity = None;
         // A slow host of the rack asks for less; the others may still have asked for all they can.
-        let of_host =
-            |host: usize| fitted.capacities.bits_per_sec[host + index * fitted.rounds.hosts];
+        let of_host = |host: usize| {
+            let side = host + index * fitted.rounds.hosts;
+            fitted.capacities.bits_per_sec[side] * fitted.rounds.open[side]
+        };
         let able: f64 = fitted.rounds.hosts_in(rack).map(of_host).sum();
         let max = sums.iter().map(|sum| sum.asked).fold(0.0, f64::max);
         let fullest: Vec<&Sum> = sums.iter().filter(|sum| sum.asked > 0.99 * max).collect();

@@ -24,7 +24,7 @@ struct Link {
 }
 
 impl Link {
-    /// Links of one end are built alike.
+    /// Links of one end are built alike but for their weights.
     fn end(self) -> (usize, bool) {
         self.into.map_or((self.from, false), |into| (into, true))
     }
@@ -50,11 +50,10 @@ struct Untraced {
 }
 
 impl Untraced {
-    /// The max of it that may be on one of so many paths.
-    fn on_one_of(self, paths: usize) -> f64 {
-        let paths = paths.max(1) as f64;
+    /// The max of it that may be on a path that is such a part of all.
+    fn on_part(self, part: f64) -> f64 {
         let each = self.rate / self.connections.max(1.0);
-        let mean = self.connections / paths;
+        let mean = self.connections * part;
         each * (mean + DEVIATIONS * mean.sqrt()).min(self.connections)
     }
 }
@@ -64,6 +63,7 @@ impl Untraced {
 pub(super) struct Loads<'a> {
     /// By stage and index of the round.
     rounds: BTreeMap<(usize, usize), BTreeMap<Link, Carried>>,
+    /// The most that one of a rack's links carried, over the weight of its path.
     most: BTreeMap<(usize, bool), f64>,
     racks: BTreeMap<HostId, usize>,
     traces: Option<&'a Traces>,
@@ -108,12 +108,13 @@ impl<'a> Loads<'a> {
                 unknown.rate += seen.rate;
             }
         }
-        let paths = |rack| self.traces.map_or(1, |traces| traces.paths_of(rack));
         for (link, carried) in &mut sums {
+            let weight = self.weight(link);
+            let all = self.traces.map_or(1.0, |it| it.weights_of(link.from));
             let unknown = untraced.get(&(link.from, link.into));
-            carried.possible = unknown.map_or(0.0, |unknown| unknown.on_one_of(paths(link.from)));
+            carried.possible = unknown.map_or(0.0, |unknown| unknown.on_part(weight / all));
             let most = self.most.entry(link.end()).or_default();
-            *most = most.max(carried.known);
+            *most = most.max(carried.known / weight);
         }
         self.rounds.insert(round_at, sums);
     }
@@ -125,9 +126,14 @@ impl<'a> Loads<'a> {
             let carried = sums.and_then(|sums| sums.get(&link)).copied();
             let most = self.most.get(&link.end()).copied();
             carried.zip(most).is_some_and(|(carried, most)| {
-                carried.known + carried.possible > (1.0 - MIN_EFFECT) * most
+                let carries = carried.known + carried.possible;
+                carries > (1.0 - MIN_EFFECT) * self.weight(&link) * most
             })
         })
+    }
+
+    fn weight(&self, link: &Link) -> f64 {
+        self.traces.map_or(1.0, |traces| traces.weight(link.via))
     }
 
     /// Out of its rack, and into the other. None where its path is not known or inside a rack.

@@ -14,6 +14,7 @@ mod traces;
 
 pub(crate) use black_hole::BlackHole;
 pub(crate) use members::{BadMember, LostMember};
+pub(crate) use traces::Traces;
 
 use crate::fit::{Direction, Network};
 use crate::observations::{Observations, RoundView, StageView};
@@ -28,7 +29,6 @@ use loads::Loads;
 use members::Stratum;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use traces::Traces;
 
 /// A connection below this share of the pace is slow.
 const SLOW: f64 = 0.85;
@@ -199,7 +199,11 @@ struct Judged {
 
 /// Analyses the paths of a run. Of one whose rounds are mostly void nothing is concluded but that
 /// nothing arrives.
-pub(crate) fn tomography(observations: &Observations<'_>, network: &Network) -> Tomography {
+pub(crate) fn tomography(
+    observations: &Observations<'_>,
+    network: &Network,
+    traces: &Traces,
+) -> Tomography {
     let quality = &network.quality;
     let black_hole = black_hole::black_hole(observations, quality);
     if quality.is_invalid() {
@@ -208,13 +212,12 @@ pub(crate) fn tomography(observations: &Observations<'_>, network: &Network) -> 
             ..Tomography::default()
         };
     }
-    let traces = Traces::of(observations);
     let racks = observations.inventory().racks.len();
-    let paced = paced(observations, network, &traces);
+    let paced = paced(observations, network, traces);
     let strata: Vec<Stratum> = paced
         .iter()
-        .map(|paced| paced.pooled.clone())
-        .chain(together(observations, network, &traces))
+        .flat_map(|paced| by_length(&paced.pooled, traces))
+        .chain(together(observations, network, traces))
         .map(Stratum::new)
         .collect();
     Tomography {
@@ -223,12 +226,22 @@ pub(crate) fn tomography(observations: &Observations<'_>, network: &Network) -> 
             let stage = paced.stage.clone();
             Some(BadPath { stage, ..found })
         }),
-        bad_member: members::bad_member(&strata, &traces, racks),
+        bad_member: members::bad_member(&strata, traces, racks),
         black_hole,
-        lost_members: members::lost_members(&traces, observations.run.plan.expect.paths),
+        lost_members: members::lost_members(traces, observations.run.plan.expect.paths),
         traced_paths: traces.paths(),
         rack_paths: traces.of_racks(),
     }
+}
+
+/// Connections over as many routers, together.
+fn by_length(judged: &[Judged], traces: &Traces) -> Vec<Vec<Judged>> {
+    let mut lengths: BTreeMap<usize, Vec<Judged>> = BTreeMap::new();
+    for one in judged {
+        let of_length = lengths.entry(traces.length(one.racks)).or_default();
+        of_length.push(one.clone());
+    }
+    lengths.into_values().collect()
 }
 
 /// A stage that loads all paths in part.
@@ -250,6 +263,9 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
         .collect();
     let load = |stage: &StageView<'_>| stage.stage.workload.pace.measured_share.unwrap_or(0.0);
     stages.sort_by(|a, b| load(a).total_cmp(&load(b)));
+    // Where all connections of a host on one of its links would be too many for it, a slow one
+    // may be slow on its host's link, in every round, since its ports are pinned.
+    stages.retain(|stage| load(stage) * network.links <= 1.0);
     let loads = Loads::new(observations, traces, &stages);
     let paced = |(at, stage): (usize, &&StageView<'_>)| {
         let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
@@ -284,11 +300,13 @@ fn together(
         let rounds = stage.rounds.iter().enumerate();
         for (_, round) in rounds.filter(|(number, _)| !network.quality.is_void(at, *number)) {
             for (load, judged) in of_routers(observations, network, traces, round) {
+                let weight = judged.via.map_or(1.0, |via| traces.weight(via));
                 let kind = Kind {
                     stage: at,
                     flows: load.flows,
                     load: step(load.bits_per_sec),
-                    paths: sizes.of_way(judged.racks),
+                    paths: sizes.of_way(judged.racks, weight),
+                    routers: traces.length(judged.racks),
                 };
                 kinds.entry(kind).or_default().push(judged);
             }
@@ -315,10 +333,13 @@ struct Kind {
     load: i64,
     /// Sizes of the paths out of the rack and into the other.
     paths: (i64, i64),
+    /// Between the racks.
+    routers: usize,
 }
 
-/// What one path of each rack carries where the paths together carry what its hosts can send.
-struct PathSizes(BTreeMap<usize, i64>);
+/// What the narrowest path of each rack carries where the paths together carry what its hosts can
+/// send.
+struct PathSizes(BTreeMap<usize, f64>);
 
 impl PathSizes {
     fn of(observations: &Observations<'_>, network: &Network, traces: &Traces) -> Self {
@@ -329,12 +350,13 @@ impl PathSizes {
                 *rates.entry(rack.index()).or_default() += rate;
             }
         }
-        let each = |(rack, rate): (usize, f64)| (rack, step(rate / traces.paths_of(rack) as f64));
+        let each = |(rack, rate): (usize, f64)| (rack, rate / traces.weights_of(rack));
         Self(rates.into_iter().map(each).collect())
     }
 
-    fn of_way(&self, racks: (usize, usize)) -> (i64, i64) {
-        let of = |rack| self.0.get(&rack).copied().unwrap_or_default();
+    /// Of the path with such a weight.
+    fn of_way(&self, racks: (usize, usize), weight: f64) -> (i64, i64) {
+        let of = |rack| step(weight * self.0.get(&rack).copied().unwrap_or_default());
         (of(racks.0), of(racks.1))
     }
 }

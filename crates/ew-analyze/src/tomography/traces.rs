@@ -3,8 +3,8 @@
 //! Paths part at the first hop at which connections between two racks meet different routers. Each
 //! router that answers there represents one of the rack's parallel paths.
 
-use super::Key;
 use super::members::Members;
+use super::{Key, ODDS};
 use crate::observations::Observations;
 use ew_model::record::TracedPath;
 use ew_model::workload::WorkloadKind;
@@ -21,6 +21,11 @@ pub(crate) struct Traces {
     via: BTreeMap<Key, IpAddr>,
     /// By the rack that sends.
     pub(super) forks: BTreeMap<usize, Fork>,
+    /// Of routers that take several times as many connections as the others of their rack: unequal
+    /// paths get weights, and are as much wider.
+    weights: BTreeMap<IpAddr, u32>,
+    /// Routers on the longest path from one rack to another.
+    lengths: BTreeMap<(usize, usize), usize>,
 }
 
 /// Where a rack's paths part.
@@ -48,11 +53,13 @@ struct Traced<'a> {
 }
 
 impl Traces {
-    pub(super) fn of(observations: &Observations<'_>) -> Self {
+    pub(crate) fn of(observations: &Observations<'_>) -> Self {
         let traced = traced(observations);
         let hop = parting_hop(&traced);
         let mut traces = Self::default();
         for one in traced {
+            let length = traces.lengths.entry(one.racks).or_default();
+            *length = one.path.hops.len().max(*length);
             let fork = traces.forks.entry(one.racks.0).or_default();
             let ways = fork.to.entry(one.racks.1).or_default();
             match one.path.hops.get(hop).copied().flatten() {
@@ -64,7 +71,26 @@ impl Traces {
                 None => ways.silent += usize::from(one.path.is_complete),
             }
         }
+        let of_racks = traces.of_racks();
+        traces.weights = of_racks.values().flat_map(heavier).collect();
         traces
+    }
+
+    /// Routers between two racks: where there are more, connections meet more that may be full.
+    pub(super) fn length(&self, racks: (usize, usize)) -> usize {
+        self.lengths.get(&racks).copied().unwrap_or_default()
+    }
+
+    /// How wide a router's path is, in the narrowest of its rack.
+    pub(super) fn weight(&self, via: IpAddr) -> f64 {
+        f64::from(self.weights.get(&via).copied().unwrap_or(1))
+    }
+
+    /// How wide a rack's paths are together, in its narrowest; 1 where none were seen.
+    pub(super) fn weights_of(&self, rack: usize) -> f64 {
+        let members = self.forks.get(&rack).map(|fork| &fork.members);
+        let weights = members.into_iter().flatten().map(|via| self.weight(*via));
+        weights.sum::<f64>().max(1.0)
     }
 
     /// The router at which a connection parts from others. `None` where that is not known.
@@ -72,17 +98,17 @@ impl Traces {
         self.via.get(key).copied()
     }
 
-    /// Parallel paths out of a rack; one where none were seen.
-    pub(super) fn paths_of(&self, rack: usize) -> usize {
-        let fork = self.forks.get(&rack);
-        fork.map_or(1, |fork| fork.members.len().max(1))
+    /// Parallel paths of the rack that has most. `None` where no router answered.
+    pub(crate) fn most_paths(&self) -> Option<u32> {
+        let paths = self.forks.values().map(|fork| fork.members.len() as u32);
+        paths.max().filter(|paths| *paths > 0)
     }
 
-    /// Parallel paths of the rack that has most, and connections traced.
+    /// The same, where there are several, and connections traced.
     pub(crate) fn paths(&self) -> Option<(usize, usize)> {
-        let forks = self.forks.values();
-        let max = forks.clone().map(|fork| fork.members.len()).max()?;
-        (max > 1).then(|| (max, forks.map(Fork::traced).sum()))
+        let max = self.most_paths().filter(|paths| *paths > 1)?;
+        let traced = self.forks.values().map(Fork::traced).sum();
+        Some((max as usize, traced))
     }
 }
 
@@ -112,6 +138,32 @@ impl Ways {
     pub(super) fn traced(&self) -> usize {
         self.members.values().sum()
     }
+}
+
+/// Weights that are thought of: unequal paths are of a few speeds.
+const WEIGHTS: std::ops::RangeInclusive<u32> = 2..=4;
+
+/// The routers of a rack that take a whole number of times as many connections as each other one,
+/// by a likelihood (multinomial) that outweighs the choice among routers and the odds against it.
+fn heavier(routers: &BTreeMap<IpAddr, u32>) -> Vec<(IpAddr, u32)> {
+    let all = f64::from(routers.values().sum::<u32>());
+    let count = routers.len() as f64;
+    let price = count.ln() + (1.0 / ODDS).ln();
+    let gain = |own: u32, weight: f64| {
+        let sum = count - 1.0 + weight;
+        let own = f64::from(own);
+        own * (weight * count / sum).ln() + (all - own) * (count / sum).ln()
+    };
+    let weight = |own: u32| {
+        let gains = WEIGHTS.map(|weight| (gain(own, f64::from(weight)), weight));
+        let best = gains.max_by(|a, b| a.0.total_cmp(&b.0));
+        best.filter(|(gain, _)| *gain > price)
+            .map(|(_, weight)| weight)
+    };
+    let heavier = routers.iter().filter(|_| routers.len() > 1);
+    heavier
+        .filter_map(|(via, own)| Some((*via, weight(*own)?)))
+        .collect()
 }
 
 fn traced<'a>(observations: &Observations<'a>) -> Vec<Traced<'a>> {
@@ -157,4 +209,22 @@ fn parting_hop(traced: &[Traced<'_>]) -> usize {
     let several = routers.iter().filter(|(_, routers)| routers.len() > 1);
     let parting = several.map(|((_, _, hop), _)| *hop).min();
     parting.unwrap_or(ABOVE_RACK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_is_a_multiple_that_chance_does_not_explain() {
+        let routers = |counts: &[u32]| -> BTreeMap<IpAddr, u32> {
+            let of = |(host, count): (u8, &u32)| (IpAddr::from([198, 19, 1, host]), *count);
+            (1..).zip(counts).map(of).collect()
+        };
+        assert_eq!(heavier(&routers(&[90, 110, 85, 115])), []);
+        assert_eq!(heavier(&routers(&[7, 3])), []);
+        let wide = |host: u8, weight| vec![(IpAddr::from([198, 19, 1, host]), weight)];
+        assert_eq!(heavier(&routers(&[100, 50, 48, 53])), wide(1, 2));
+        assert_eq!(heavier(&routers(&[40, 118])), wide(2, 3));
+    }
 }
