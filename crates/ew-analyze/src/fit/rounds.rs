@@ -6,7 +6,7 @@ use crate::observations::Observations;
 use crate::quality::{LITTLE_STARVATION, Quality, starvation};
 use crate::stats::{median, quantile};
 use ew_model::record::{EndRecord, FlowRecord};
-use ew_model::workload::Workload;
+use ew_model::workload::{StreamCount, Workload};
 use ew_model::{HostId, Inventory};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -386,11 +386,13 @@ fn obs(
     }
 }
 
-/// As the sender counts them: rounds that double have more than their workload.
+/// Rounds that double have what the sender counts.
 fn streams(workload: &Workload, row: &FlowRecord) -> f64 {
-    let counted = row.sender.as_ref().map(|end| end.streams.len());
-    let counted = counted.filter(|count| *count > 0);
-    counted.map_or(f64::from(workload.streams.max(1)), |count| count as f64)
+    let counted = row.sender.as_ref().map_or(0, |end| end.streams.len());
+    match workload.stream_count {
+        StreamCount::Doubling if counted > 0 => counted as f64,
+        _ => f64::from(workload.streams.max(1)),
+    }
 }
 
 /// Segments retransmitted over segments sent.
