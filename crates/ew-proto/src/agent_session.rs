@@ -115,7 +115,8 @@ impl AgentSession {
     }
 
     /// Takes bytes from the controller. Clock probes and heartbeats are answered with `now_ns`, so
-    /// read the clock right after the read returned, and write [`AgentSession::poll_transmit`] out at once.
+    /// read the clock right after the read returned, and write [`AgentSession::poll_transmit`] out
+    /// at once.
     pub fn handle_bytes(&mut self, bytes: &[u8], now_ns: u64) {
         if self.state == State::Closed || bytes.is_empty() {
             return;

@@ -2,12 +2,13 @@
 
 use crate::EVENTS_FILE;
 use crate::error::{StoreError, io_error};
+use crate::packed::{Pack, unpacked};
 use crate::upgrade::upgraded;
-use ew_model::RecordedEvent;
+use ew_model::{RecordedEvent, RunEvent};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Cursor, Write};
 use std::path::{Path, PathBuf};
 
 /// Appends events. Holds a lock, so that others see that the run is still being written; the kernel
@@ -17,6 +18,7 @@ pub(crate) struct EventWriter {
     file: File,
     path: PathBuf,
     written_bytes: u64,
+    samples: Pack,
 }
 
 impl EventWriter {
@@ -29,21 +31,48 @@ impl EventWriter {
             file,
             path,
             written_bytes: 0,
+            samples: Pack::default(),
         })
     }
 
-    /// One line, in one write, so that nothing waits in a buffer when the process is killed.
+    /// One line, in one write, so that nothing waits in a buffer when the process is killed; but
+    /// for samples, which wait a moment for others.
     pub(crate) fn append(&mut self, event: &RecordedEvent) -> Result<(), StoreError> {
         let mut line = serde_json::to_vec(event).map_err(|source| StoreError::Json {
             path: self.path.clone(),
             source,
         })?;
         line.push(b'\n');
-        if let Err(source) = self.file.write_all(&line) {
+        if !matches!(event.event, RunEvent::HostSampled { .. }) {
+            self.write_samples()?;
+            return self.write(&line);
+        }
+        if self.samples.is_full() {
+            self.write_samples()?;
+        }
+        self.samples.push(event.at_ns, &line);
+        if self.samples.is_due(event.at_ns) {
+            // It waits. A full disk shows when no more may wait, and with the next other event.
+            let _ = self.write_samples();
+        }
+        Ok(())
+    }
+
+    /// Writes the samples that wait; what cannot be written waits on.
+    fn write_samples(&mut self) -> Result<(), StoreError> {
+        let lines = self.samples.to_write();
+        let lines = lines.map_err(io_error("pack samples for", &self.path))?;
+        self.write(&lines)?;
+        self.samples.clear();
+        Ok(())
+    }
+
+    fn write(&mut self, lines: &[u8]) -> Result<(), StoreError> {
+        if let Err(source) = self.file.write_all(lines) {
             self.take_back();
             return Err(io_error("write", &self.path)(source));
         }
-        self.written_bytes += line.len() as u64;
+        self.written_bytes += lines.len() as u64;
         Ok(())
     }
 
@@ -51,7 +80,8 @@ impl EventWriter {
         self.written_bytes
     }
 
-    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+    pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
+        self.write_samples()?;
         self.file.sync_all().map_err(io_error("write", &self.path))
     }
 
@@ -77,6 +107,8 @@ pub(crate) struct EventReader {
     input: BufReader<File>,
     line: Vec<u8>,
     number: u64,
+    /// Of a packed line, and how much of it is read.
+    unpacked: Cursor<Vec<u8>>,
     unknown: BTreeMap<String, u64>,
     torn: bool,
 }
@@ -90,6 +122,7 @@ impl EventReader {
             input: BufReader::with_capacity(1 << 16, file),
             line: Vec::new(),
             number: 0,
+            unpacked: Cursor::default(),
             unknown: BTreeMap::new(),
             torn: false,
         })
@@ -98,19 +131,19 @@ impl EventReader {
     /// The next event this version knows; `None` at the end or at a torn last line.
     pub(crate) fn next(&mut self) -> Result<Option<RecordedEvent>, StoreError> {
         loop {
-            self.line.clear();
-            let failed = io_error("read", &self.path);
-            let length = self.input.read_until(b'\n', &mut self.line);
-            if length.map_err(failed)? == 0 {
+            if !self.read_line()? {
                 return Ok(None);
             }
-            self.number += 1;
             let source = match serde_json::from_slice(&self.line) {
                 Ok(event) => return Ok(Some(event)),
                 Err(source) => source,
             };
             if let Some(event) = upgraded(&self.line) {
                 return Ok(Some(event));
+            }
+            if let Some(lines) = unpacked(&self.line) {
+                self.unpacked = Cursor::new(lines);
+                continue;
             }
             if let Some(kind) = unknown_kind(&self.line, &source) {
                 *self.unknown.entry(kind).or_default() += 1;
@@ -127,6 +160,24 @@ impl EventReader {
                 source,
             });
         }
+    }
+
+    /// The next line, of the packed ones first. False at the end.
+    fn read_line(&mut self) -> Result<bool, StoreError> {
+        self.line.clear();
+        let failed = io_error("read", &self.path);
+        if self
+            .unpacked
+            .read_until(b'\n', &mut self.line)
+            .map_err(failed)?
+            > 0
+        {
+            return Ok(true);
+        }
+        let failed = io_error("read", &self.path);
+        let length = self.input.read_until(b'\n', &mut self.line);
+        self.number += 1;
+        Ok(length.map_err(failed)? > 0)
     }
 
     /// What the user should know of the reading, after the end.

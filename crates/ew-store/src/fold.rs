@@ -3,6 +3,7 @@
 use crate::error::{StoreError, io_error};
 use crate::events::EventReader;
 use crate::{FORMAT_VERSION, MANIFEST_FILE};
+use ew_model::facts::HostSample;
 use ew_model::{Outcome, Plan, RecordedEvent, Run, RunEvent, RunManifest};
 use serde::Deserialize;
 use std::io;
@@ -58,7 +59,7 @@ struct VersionOnly {
 }
 
 /// What is known before the first event.
-fn empty(manifest: RunManifest) -> Run {
+pub(crate) fn empty(manifest: RunManifest) -> Run {
     Run {
         plan: Plan {
             scenario: manifest.scenario.name.clone(),
@@ -88,7 +89,15 @@ fn empty(manifest: RunManifest) -> Run {
     }
 }
 
-fn fold(run: &mut Run, recorded: RecordedEvent) {
+/// They are for `counters.parquet` alone, and much of a sample's memory.
+fn without_interrupts(mut sample: HostSample) -> HostSample {
+    if let Some(causes) = &mut sample.causes {
+        causes.interrupts = Vec::new();
+    }
+    sample
+}
+
+pub(crate) fn fold(run: &mut Run, recorded: RecordedEvent) {
     match recorded.event {
         RunEvent::RunStarted { plan, .. } | RunEvent::Replanned { plan } => run.plan = plan,
         RunEvent::HostUp {
@@ -118,7 +127,8 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
         }
         RunEvent::RoundFinished { records, .. } => run.flows.extend(records),
         RunEvent::HostSampled { host, sample } => {
-            run.samples.entry(host).or_default().push(sample);
+            let own = run.samples.entry(host).or_default();
+            own.push(without_interrupts(sample));
         }
         RunEvent::ConnectionsRejected { host, count } => {
             // Counted from the agent's start; a host that came back begins again.

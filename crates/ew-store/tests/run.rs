@@ -72,7 +72,8 @@ fn a_run_that_is_killed_is_readable_at_any_moment() {
     for (count, event) in events().iter().enumerate() {
         writer.record(event).unwrap();
         let text = fs::read_to_string(writer.path().join(EVENTS_FILE)).unwrap();
-        assert_eq!(text.lines().count(), count + 1);
+        let is_sample = matches!(event.event, RunEvent::HostSampled { .. });
+        assert_eq!(text.lines().count(), count + usize::from(!is_sample));
     }
     let run = load(writer.path()).unwrap();
     assert_eq!(run.flows.len(), 2);
@@ -92,6 +93,52 @@ fn a_run_that_is_killed_is_readable_at_any_moment() {
         let whole = length == 0 || end[..length].ends_with(b"\n") || end[length] == b'\n';
         let reported = cut.warnings.iter().any(|w| w.contains("cut short"));
         assert_eq!(reported, !whole, "{length}");
+    }
+}
+
+#[test]
+fn samples_of_a_large_run_are_short_and_read_back_in_their_order() {
+    let temp_dir = TempDir::new().unwrap();
+    let mut recorded = Vec::new();
+    for second in 1..=5 {
+        for host in 0..400 {
+            let agent_ns = second * 1_000_000_000 + u64::from(host);
+            let sample = HostSample {
+                agent_ns,
+                ..sample()
+            };
+            let host = HostId(host);
+            recorded.push(at(agent_ns, RunEvent::HostSampled { host, sample }));
+        }
+        recorded.push(at(second * 1_000_000_000 + 500, events()[0].event.clone()));
+    }
+    let plain_bytes: usize = recorded
+        .iter()
+        .map(|e| serde_json::to_vec(e).unwrap().len())
+        .sum();
+    let path = write_run(temp_dir.path(), &recorded);
+    let events_bytes = fs::metadata(path.join(EVENTS_FILE)).unwrap().len() as usize;
+    assert!(
+        events_bytes < plain_bytes / 5,
+        "{events_bytes} of {plain_bytes}"
+    );
+    let run = load(&path).unwrap();
+    assert_eq!(run.samples.len(), 400);
+    for (host, samples) in &run.samples {
+        let times: Vec<u64> = samples.iter().map(|sample| sample.agent_ns).collect();
+        let expected: Vec<u64> = (1..=5)
+            .map(|s| s * 1_000_000_000 + u64::from(host.0))
+            .collect();
+        assert_eq!(times, expected);
+        assert_eq!(samples[0].cpus, sample().cpus);
+    }
+    // Torn anywhere, what is before is there.
+    let whole = fs::read(path.join(EVENTS_FILE)).unwrap();
+    for length in (0..whole.len()).step_by(whole.len() / 40) {
+        fs::write(path.join(EVENTS_FILE), &whole[..length]).unwrap();
+        let cut = load(&path).unwrap();
+        let has_more = |(host, own): (&HostId, &Vec<_>)| own.len() > run.samples[host].len();
+        assert!(!cut.samples.iter().any(has_more));
     }
 }
 
@@ -284,7 +331,8 @@ fn two_runs_never_share_a_directory() {
     let first = RunWriter::create(temp_dir.path(), manifest(7)).unwrap();
     let second = RunWriter::create(temp_dir.path(), manifest(7)).unwrap();
     assert_ne!(first.id(), second.id());
-    let path = second.finish(manifest(7)).unwrap();
+    let path = second.path().to_path_buf();
+    second.finish(manifest(7)).unwrap();
     let id = load(&path).unwrap().manifest.id;
     assert_eq!(path.file_name().unwrap().to_str(), Some(&*id));
     let ids: Vec<_> = (0..20).map(|_| make_run_id(1, "mesh")).collect();
@@ -454,14 +502,20 @@ fn write_run(root: &Path, events: &[RecordedEvent]) -> PathBuf {
     let mut manifest = manifest(7);
     manifest.outcome = Outcome::Partial;
     manifest.finished_unix_ns = Some(8);
-    writer.finish(manifest).unwrap()
+    let path = writer.path().to_path_buf();
+    let finished = writer.finish(manifest).unwrap();
+    assert_eq!(finished, load(&path).unwrap());
+    path
 }
 
 fn finished(root: &Path, started_unix_ns: u64, id: &str) -> PathBuf {
     let mut manifest = manifest(started_unix_ns);
     manifest.id = id.into();
     let writer = RunWriter::create(root, manifest.clone()).unwrap();
-    writer.finish(manifest).unwrap()
+    let path = writer.path().to_path_buf();
+    let finished = writer.finish(manifest).unwrap();
+    assert_eq!(finished, load(&path).unwrap());
+    path
 }
 
 fn everything() -> PruneRule {

@@ -1,6 +1,6 @@
 //! A host's counters as figures: per stage, and over time.
 
-use super::cover::{IDLE, KINDS, in_cpu};
+use super::cover::{IDLE, KINDS, in_all_cpus, in_cpu};
 use super::{Cover, Quota, Telemetry};
 use crate::basis::{Reference, data_interface};
 use crate::observations::{Observations, StageView};
@@ -51,11 +51,8 @@ pub(crate) fn receive_drop_counts(
         counts.push((DropLocation::Ring, overruns));
     }
     if let Some(causes) = &sample.causes {
-        let backlog = causes
-            .softnet
-            .iter()
-            .map(|(_, counters)| u64::from(counters.dropped));
-        counts.push((DropLocation::Backlog, backlog.sum()));
+        let backlog = causes.over_softnet(|counters| counters.dropped);
+        counts.push((DropLocation::Backlog, backlog.unwrap_or(0)));
         let protocols = &causes.protocols;
         let tcp = [
             protocols.tcp_receive_queue_drops,
@@ -218,11 +215,11 @@ fn busiest_cpu(cover: &Cover<'_>) -> Option<CpuShare> {
         cpus.entry(cpu).or_default()[kind] = ticks;
     }
     let share = |(cpu, ticks): (u32, [f64; KINDS])| {
-        let all: f64 = ticks.iter().sum();
-        let [user, system, softirq, steal, idle] = ticks.map(|kind| kind / all);
+        let all = cover.cpu_ticks(ticks.iter().sum());
+        let [user, system, softirq, steal, _] = ticks.map(|kind| kind / all);
         (all > 0.0).then_some(CpuShare {
             cpu,
-            busy_share: 1.0 - idle,
+            busy_share: user + system + softirq + steal,
             user_share: user,
             system_share: system,
             softirq_share: softirq,
@@ -248,7 +245,7 @@ fn frequency_hz(cover: &Cover<'_>, cpu: u32) -> Option<f64> {
 /// Of all CPUs.
 pub(crate) fn busy_share(cover: &Cover<'_>) -> Option<f64> {
     let (mut busy, mut all) = (0.0, 0.0);
-    for ((_, kind), ticks) in cover.grown_by_key(None, in_cpu) {
+    for ((_, kind), ticks) in cover.grown_by_key(None, in_all_cpus) {
         all += ticks;
         busy += if kind == IDLE { 0.0 } else { ticks };
     }

@@ -165,6 +165,9 @@ fn counters(causes: &CauseCounters) -> Vec<(Counter, i64)> {
     for (cpu, softnet) in &causes.softnet {
         collect("softnet", Some(cpu.to_string()), softnet, &mut found);
     }
+    if let Some(all) = &causes.all_softnet {
+        collect("softnet", Some("all".to_owned()), all, &mut found);
+    }
     for qdisc in &causes.qdiscs {
         let name = format!(
             "{} {} {:x}:",
