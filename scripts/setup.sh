@@ -34,6 +34,7 @@ needs=(
     sshd:openssh-server
     ssh:openssh-client
     nodeset:clustershell
+    jq:jq
     ps:procps
     unshare:util-linux
     mount:mount

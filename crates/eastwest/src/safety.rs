@@ -80,9 +80,8 @@ impl SafetyArgs {
     pub(crate) fn cannot_limit<'s>(&self, scenario: &'s Scenario) -> Option<&'s str> {
         self.max_rate?;
         let is_unlimited = |workload: &Workload| {
-            let is_bulk = workload.kind.is_bulk();
-            workload.tool != Tool::Engine
-                || !is_bulk && workload.message_bytes > LARGEST_FREE_MESSAGE_BYTES
+            let is_small = workload.message_bytes <= LARGEST_FREE_MESSAGE_BYTES;
+            workload.tool != Tool::Engine || !(workload.kind.keeps_to_a_rate() || is_small)
         };
         let mut tests = scenario.tests.iter();
         let test = tests.find(|test| is_unlimited(&test.workload))?;

@@ -287,7 +287,7 @@ impl Agent {
         self.said(said);
     }
 
-    /// On a thread of its own: tools are asked for their versions, and meanwhile the controller
+    /// On a thread of its own: tools may be asked for their versions, and meanwhile the controller
     /// wants to hear that the agent lives.
     fn read_facts(&self, welcome: Welcome) {
         let (inbox, work_dir_free_bytes) = (self.sender.clone(), self.work_dir_free_bytes);
@@ -295,7 +295,7 @@ impl Agent {
         thread::spawn(move || {
             let mut facts = ew_telemetry::facts(Path::new("/"), Some(welcome.address));
             facts.work_dir_free_bytes = work_dir_free_bytes;
-            facts.tools = ew_tools::discover();
+            facts.tools = ew_tools::discover(&welcome.tools);
             let own_jobs = OWN_JOB.iter().filter_map(|name| std::env::var(name).ok());
             let own_jobs: Vec<String> = own_jobs.collect();
             facts.other_work = ew_telemetry::other_work(Path::new("/"), &own_jobs);

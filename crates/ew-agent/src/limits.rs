@@ -199,7 +199,7 @@ pub(crate) fn enforce(max_bits_per_sec: f64, order: &mut StageOrder) -> Result<(
     if workload.tool != Tool::Engine {
         return Err(refuses("external tools"));
     }
-    if !workload.kind.is_bulk() {
+    if !workload.kind.keeps_to_a_rate() {
         let at_once = |round: &RoundOrder| round.flows.len() * round.streams as usize;
         let most = order.rounds.iter().map(at_once).max().unwrap_or(0);
         if workload.message_bytes > LARGEST_FREE_MESSAGE_BYTES || most > MAX_FREE_REQUESTS {
@@ -366,6 +366,7 @@ mod tests {
             watch_interval_ns: None,
             claim: None,
             syslog: false,
+            tools: Vec::new(),
         };
         assert!(limits.clone().admit(&welcome(None), 0).is_ok());
         assert!(limits.admit(&welcome(Some(5201)), 0).is_err());

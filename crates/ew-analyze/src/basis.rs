@@ -3,7 +3,7 @@
 
 use crate::observations::Observations;
 use crate::stats::{median, quantile};
-use ew_model::analysis::Basis;
+use ew_model::analysis::{Basis, KnownFraming, NicRateSource};
 use ew_model::ceiling::{Encapsulation, Framing, LinkCounting, Transport};
 use ew_model::facts::InterfaceFacts;
 use ew_model::run::Run;
@@ -25,8 +25,6 @@ pub(crate) struct Reference {
     pub(crate) goodput_bits_per_sec: Option<f64>,
     /// Whether that was taken from the measured rates themselves.
     pub(crate) discovered: bool,
-    /// What the flows' packets look like on the link.
-    pub(crate) framing: Framing,
 }
 
 impl Reference {
@@ -49,7 +47,7 @@ impl Reference {
     pub(crate) fn datagrams(&self) -> Framing {
         Framing {
             transport: Transport::Udp,
-            ..self.framing.clone()
+            ..self.basis.framing.framing.clone()
         }
     }
 }
@@ -86,33 +84,34 @@ pub(crate) fn most_common<T: Ord + Clone>(values: impl Iterator<Item = T>) -> Op
 /// make it plausible, else the median over hosts of what each did at its better times.
 pub(crate) fn reference(observations: &Observations<'_>) -> Reference {
     let run = observations.run;
-    let (framing, efficiency_source) = framing(observations);
+    let framing = framing(observations);
     // An MTU without space for payload is nonsense from a damaged file; it must not become a
     // division by zero.
-    let efficiency = framing.efficiency().max(0.01);
+    let efficiency = framing.framing.efficiency().max(0.01);
     let seen = typical_goodput(observations);
-    let (nic, source, discovered) = if let Some(limit) = max_rate(run) {
-        (Some(limit), "--max-rate".to_owned(), false)
+    let (nic, nic_rate_source) = if let Some(limit) = max_rate(run) {
+        (Some(limit), NicRateSource::MaxRate)
     } else if let Some(stated) = run.plan.expect.nic_bits_per_sec {
-        (Some(stated), "configured".to_owned(), false)
+        (Some(stated), NicRateSource::Configured)
     } else if let Some(speed) = plausible_link_speed(run, seen, efficiency) {
-        (Some(speed), "link speed".to_owned(), false)
+        (Some(speed), NicRateSource::LinkSpeed)
+    } else if let Some(goodput) = seen {
+        (Some(goodput / efficiency), NicRateSource::MedianOfHosts)
     } else {
-        let source = match seen {
-            Some(_) => "discovered: median of hosts".to_owned(),
-            None => "nothing was measured or configured".to_owned(),
-        };
-        (seen.map(|goodput| goodput / efficiency), source, true)
+        (None, NicRateSource::Unknown)
     };
+    let discovered = matches!(
+        nic_rate_source,
+        NicRateSource::MedianOfHosts | NicRateSource::Unknown
+    );
     Reference {
         goodput_bits_per_sec: nic.map(|nic| nic * efficiency),
         discovered,
-        framing,
         basis: Basis {
             nic_bits_per_sec: nic,
-            nic_source: source,
+            nic_rate_source,
             efficiency,
-            efficiency_source,
+            framing,
         },
     }
 }
@@ -195,8 +194,8 @@ fn busiest_host(observations: &Observations<'_>) -> Option<f64> {
     quantile(&per_host, 0.9)
 }
 
-/// What packets look like on the link, and how that is known in words.
-fn framing(observations: &Observations<'_>) -> (Framing, String) {
+/// What packets look like on the link, and how that is known.
+fn framing(observations: &Observations<'_>) -> KnownFraming {
     let run = observations.run;
     let hosts = || run.manifest.inventory.host_ids();
     let mtu = most_common(hosts().filter_map(|host| data_interface(run, host)?.mtu_bytes));
@@ -219,46 +218,17 @@ fn framing(observations: &Observations<'_>) -> (Framing, String) {
             hosts().filter_map(|host| way_down(run, host)?.pop()?.driver.as_deref()),
         ),
     };
-    let words = framing_words(&framing, mtu.is_some(), timestamps.is_some());
-    (framing, words)
+    KnownFraming {
+        framing,
+        is_mtu_known: mtu.is_some(),
+        are_timestamps_known: timestamps.is_some(),
+    }
 }
 
 /// The data interface and those below it.
 fn way_down(run: &Run, host: HostId) -> Option<Vec<&InterfaceFacts>> {
     let interface = data_interface(run, host)?;
     Some(run.facts.get(&host)?.way_down(interface))
-}
-
-/// "MTU 1450, IPv4, timestamps, in vxlan, Ethernet with preamble and gap: 1398 of 1538 bytes".
-fn framing_words(framing: &Framing, mtu_is_known: bool, timestamps_are_known: bool) -> String {
-    let assumed = |known: bool| if known { "" } else { " (assumed)" };
-    let has_timestamps = framing.transport == Transport::Tcp { timestamps: true };
-    let mut parts = vec![
-        format!("MTU {}{}", framing.mtu_bytes, assumed(mtu_is_known)),
-        (if framing.ipv6 { "IPv6" } else { "IPv4" }).to_owned(),
-        format!(
-            "{}timestamps{}",
-            if has_timestamps { "" } else { "no " },
-            assumed(timestamps_are_known)
-        ),
-    ];
-    for tunnel in &framing.tunnels {
-        let outer = if tunnel.outer_ipv6 { " over IPv6" } else { "" };
-        parts.push(format!("in {}{outer}", tunnel.kind.name()));
-    }
-    match framing.vlan_tags {
-        0 => {}
-        1 => parts.push("a VLAN tag".into()),
-        tags => parts.push(format!("{tags} VLAN tags")),
-    }
-    let packet = framing.full_packet();
-    format!(
-        "{}, {}: {} of {} bytes",
-        parts.join(", "),
-        counting_words(framing.counting),
-        packet.payload_bytes,
-        packet.counted_bytes
-    )
 }
 
 fn seen_timestamps(observations: &Observations<'_>) -> Option<bool> {
@@ -278,12 +248,5 @@ fn counting<'a>(mut drivers: impl Iterator<Item = &'a str>) -> LinkCounting {
         LinkCounting::EthernetHeader
     } else {
         LinkCounting::OnTheWire
-    }
-}
-
-fn counting_words(counting: LinkCounting) -> &'static str {
-    match counting {
-        LinkCounting::EthernetHeader => "frames as the kernel counts them",
-        LinkCounting::OnTheWire => "Ethernet with preamble and gap",
     }
 }

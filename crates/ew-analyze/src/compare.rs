@@ -4,8 +4,8 @@
 
 mod levels;
 mod metric;
+mod notes;
 mod outliers;
-mod remarks;
 mod values;
 
 use crate::analyze;
@@ -110,29 +110,19 @@ pub fn compare(runs: &Runs<'_>, options: &CompareOptions) -> Result<Comparison, 
     }
     judge(&mut stages, options);
     let analyses = (analyze(base), analyze(other));
-    let names = options.names.clone();
-    let (base_name, other_name) = names.unwrap_or_else(|| (name(runs.base), name(runs.other)));
-    let mut remarks = remarks::of_runs(&analyses.0, &analyses.1);
-    remarks.extend(remarks::of_replicates(runs.base, runs.other));
-    remarks.extend(remarks::of_spread(&stages));
+    let (base_name, other_name) = options.names.clone().unzip();
+    let mut notes = notes::of_runs(&analyses.0, &analyses.1);
+    notes.extend(notes::of_replicates(runs.base, runs.other));
+    notes.extend(notes::of_spread(&stages));
     Ok(Comparison {
         base: side(base_name, runs.base, &analyses.0),
         other: side(other_name, runs.other, &analyses.1),
         verdict: verdict(&stages),
         threshold: options.threshold,
-        not_compared: remarks::not_compared(a, b, &matched),
-        remarks,
+        not_compared: notes::not_compared(a, b, &matched),
+        notes,
         stages,
     })
-}
-
-/// A run's id; of several, the first one's and how many more.
-fn name(runs: &[Run]) -> String {
-    match runs {
-        [] => String::new(),
-        [run] => run.manifest.id.clone(),
-        [first, more @ ..] => format!("{} and {} more", first.manifest.id, more.len()),
-    }
 }
 
 fn verdict(stages: &[StageComparison]) -> ComparisonVerdict {
@@ -180,9 +170,9 @@ fn refuse_unlike(
     }
     Err(CompareError::NothingInCommon {
         base: a.run.manifest.id.clone(),
-        base_stages: remarks::stage_list(&a.stages),
+        base_stages: notes::stage_list(&a.stages),
         other: b.run.manifest.id.clone(),
-        other_stages: remarks::stage_list(&b.stages),
+        other_stages: notes::stage_list(&b.stages),
     })
 }
 
@@ -211,8 +201,8 @@ fn stage(all: &Observed<'_>, ours: &StageView<'_>, theirs: &StageView<'_>) -> St
     StageComparison {
         name: ours.stage.name.clone(),
         pattern: ours.stage.pattern.name().into(),
-        workload: format!("{} ({})", workload.kind.name(), workload.tool.name()),
-        remarks: remarks::of_stages(ours.stage, theirs.stage),
+        workload: workload.label(),
+        notes: notes::of_stages(ours.stage, theirs.stage),
         metrics: compared
             .filter_map(|metric| metric::compare(*metric, &base, &other, &history))
             .collect(),
@@ -332,17 +322,17 @@ fn metrics(stages: &[StageComparison]) -> impl Iterator<Item = &MetricComparison
     stages.iter().flat_map(|stage| &stage.metrics)
 }
 
-fn side(name: String, runs: &[Run], analysis: &Analysis) -> Side {
+fn side(given_name: Option<String>, runs: &[Run], analysis: &Analysis) -> Side {
     let run = &analysis.run;
     let basis = &analysis.basis;
     Side {
-        name,
+        given_name,
         run_ids: runs.iter().map(|run| run.manifest.id.clone()).collect(),
         scenario: run.scenario.name.clone(),
         started_unix_ns: run.started_unix_ns,
         hosts: run.inventory.hosts.len() as u32,
         nic_bits_per_sec: basis.nic_bits_per_sec,
-        nic_source: basis.nic_source.clone(),
+        nic_rate_source: basis.nic_rate_source,
         ceiling_bits_per_sec: basis.nic_bits_per_sec.map(|nic| nic * basis.efficiency),
     }
 }

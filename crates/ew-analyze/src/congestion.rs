@@ -15,13 +15,14 @@ use ew_model::finding::details::Congestion;
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Verdict};
 use ew_model::latency::Histogram;
 use ew_model::scenario::Pattern;
+use ew_model::workload::WorkloadKind;
 use ew_model::{FlowRecord, Run, StageIndex};
 use std::collections::BTreeMap;
 
 /// The figure that 99% do better than.
 const WORST: f64 = 0.01;
 /// As few transactions as leave the true percentile below the max time in 95% of all runs.
-const MIN_FOR_P99: u64 = 299;
+pub(crate) const MIN_FOR_P99: u64 = 299;
 
 /// What a repetition's victims show: times in ns, or rates in bits per second.
 #[derive(Clone, Copy)]
@@ -43,7 +44,10 @@ pub(crate) fn impacts(run: &Run, stages: &[StageView<'_>]) -> Vec<CongestionImpa
         let mut alone = victims.iter().filter(|(_, by, _)| *by == Aggressor::None);
         alone.find(|(_, _, view)| view.stage.workload == loaded.stage.workload)
     };
-    let loaded = victims.iter().filter(|(_, by, _)| *by != Aggressor::None);
+    // Messages of many sizes have no typical time (see `completion`).
+    let loaded = victims.iter().filter(|(_, by, view)| {
+        *by != Aggressor::None && view.stage.workload.kind != WorkloadKind::FlowSizes
+    });
     loaded
         .filter_map(|(index, aggressor, view)| {
             let (_, _, baseline) = alone(view)?;

@@ -6,14 +6,15 @@
 
 mod basis;
 mod ceiling;
-mod cells;
 pub mod compare;
+mod completion;
 mod congestion;
 pub mod convergence;
 mod cpu;
 mod datagrams;
 mod expected;
 mod fit;
+mod host_pairs;
 mod hosts;
 mod latency;
 mod observations;
@@ -23,7 +24,6 @@ mod precision;
 mod quality;
 pub mod racks;
 mod rules;
-mod settings;
 pub mod significance;
 mod stages;
 pub mod stats;
@@ -38,14 +38,15 @@ pub mod trend;
 mod verdict;
 mod words;
 
+use ew_model::analysis::Warning;
 use ew_model::{Analysis, Run};
 
 /// Analyses a run. Never fails: a run without figures gives the status
 /// [`NotDetermined`](ew_model::finding::VerdictStatus::NotDetermined).
 ///
 /// The order of work: what was measured (`observations`) and how well (`quality`), the one
-/// explanation of all of it (`fit`), then the views of it (`expected`, `hosts`, `stages`, `cells`),
-/// the counters of every part (`rules`), and the verdict.
+/// explanation of all of it (`fit`), then the views of it (`expected`, `hosts`, `stages`,
+/// `host_pairs`), the counters of every part (`rules`), and the verdict.
 #[must_use]
 pub fn analyze(run: &Run) -> Analysis {
     let observations = observations::Observations::new(run);
@@ -57,9 +58,9 @@ pub fn analyze(run: &Run) -> Analysis {
     let mut hosts = hosts::hosts(&observations, &network);
     telemetry::fill(&mut hosts, &observations, &telemetry, &reference);
     let stages = stages::stages(&observations, &expected, &telemetry);
-    let (cells_stage, cells) = cells::cells(&observations, &expected);
-    let pair_maps = cells::other_maps(&observations, &expected);
-    let pair_details = pairs::details(&observations, &telemetry, &cells);
+    let (host_pairs_stage, host_pairs) = host_pairs::host_pairs(&observations, &expected);
+    let pair_maps = host_pairs::other_maps(&observations, &expected);
+    let pair_details = pairs::details(&observations, &telemetry, &host_pairs);
     let sweeps = sweep::sweeps(&observations);
     let tomography = tomography::tomography(&observations, &network);
     let isolated_flows = rules::IsolatedFlows::new(&observations);
@@ -83,8 +84,8 @@ pub fn analyze(run: &Run) -> Analysis {
         verdict,
         stages,
         hosts,
-        cells,
-        cells_stage,
+        host_pairs,
+        host_pairs_stage,
         pair_maps,
         pair_details,
         pair_paths: pairs::paths(&observations),
@@ -95,23 +96,26 @@ pub fn analyze(run: &Run) -> Analysis {
         tools: tools::comparisons(&observations),
         pods,
         congestion,
+        flow_completion: completion::completions(&observations),
         warnings,
         thresholds: Vec::new(),
     })
 }
 
-fn warnings(observations: &observations::Observations<'_>, network: &fit::Network) -> Vec<String> {
+fn warnings(observations: &observations::Observations<'_>, network: &fit::Network) -> Vec<Warning> {
     let run = observations.run;
-    let mut warnings = run.warnings.clone();
-    for (host, reason) in &run.unclean {
-        warnings.push(format!("{host}: cleanup not confirmed: {reason}"));
-    }
+    let recorded = run.warnings.iter().cloned();
+    let mut warnings: Vec<Warning> = recorded
+        .map(|message| Warning::Recorded { message })
+        .collect();
+    let unclean = run.unclean.iter().cloned();
+    warnings.extend(unclean.map(|(name, message)| Warning::Unclean { name, message }));
     let skipped = run.plan.skipped_tests().into_iter();
-    warnings.extend(skipped.map(|tests| format!("skipped: {tests}")));
+    warnings.extend(skipped.map(|tests| Warning::Skipped { tests }));
     let void = network.quality.void_total();
     if void > 0 {
-        let rounds = words::count(void, "round");
-        warnings.push(format!("{rounds} excluded: flows missing or started late"));
+        let rounds = void as u32;
+        warnings.push(Warning::RoundsExcluded { rounds });
     }
     warnings
 }

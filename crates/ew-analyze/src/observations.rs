@@ -179,10 +179,12 @@ impl<'a> StageView<'a> {
         self.stage.workload.kind.is_bulk()
     }
 
-    /// Whether its times are round trips: a connection made for every transaction takes several.
+    /// Whether its times are round trips: a connection made for every transaction takes several,
+    /// and a message of any size as long as it takes to send.
     pub(crate) fn has_round_trips(&self) -> bool {
+        use WorkloadKind::{FlowSizes, TcpCrr, Trace};
         let kind = self.stage.workload.kind;
-        !self.is_bulk() && !matches!(kind, WorkloadKind::TcpCrr | WorkloadKind::Trace)
+        !self.is_bulk() && !matches!(kind, TcpCrr | Trace | FlowSizes)
     }
 
     /// Whether it asks one question at a time, so that no answer waits behind another of the same

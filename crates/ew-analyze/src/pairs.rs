@@ -3,7 +3,7 @@
 use crate::observations::{Observations, StageView, typical_ns};
 use crate::telemetry::Telemetry;
 use ew_model::HostId;
-use ew_model::analysis::{Cell, PairDetail, PairPath, PairSample};
+use ew_model::analysis::{HostPair, PairDetail, PairPath, PairSample};
 use ew_model::record::{EndRecord, FlowRecord, StreamRecord};
 use ew_model::workload::WorkloadKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,11 +17,11 @@ const MAX_PATHS: usize = 20_000;
 type Pair = (HostId, HostId);
 
 /// The measurements of all pairs; when they are too many, of whole pairs, those first that are
-/// furthest below the expectation of `cells`.
+/// furthest below the expectation of `host_pairs`.
 pub(crate) fn details(
     observations: &Observations<'_>,
     telemetry: &Telemetry<'_>,
-    cells: &[Cell],
+    host_pairs: &[HostPair],
 ) -> Vec<PairDetail> {
     let stages = || {
         (0u32..)
@@ -32,7 +32,7 @@ pub(crate) fn details(
     for row in stages().flat_map(|(_, stage)| stage.measured()) {
         *counts.entry((row.src, row.dst)).or_default() += 1;
     }
-    let kept = kept(&counts, cells);
+    let kept = kept(&counts, host_pairs);
     let mut details: BTreeMap<(Pair, u32), Vec<&FlowRecord>> = BTreeMap::new();
     for (index, stage) in stages() {
         for row in stage.measured() {
@@ -60,11 +60,12 @@ fn has_samples(stage: &StageView<'_>) -> bool {
     stage.stage.workload.kind != WorkloadKind::Trace
 }
 
-fn kept(counts: &BTreeMap<Pair, usize>, cells: &[Cell]) -> BTreeSet<Pair> {
-    let share = |cell: &Cell| Some(cell.bits_per_sec? / cell.expected_bits_per_sec?);
-    let shares: BTreeMap<Pair, f64> = cells
+fn kept(counts: &BTreeMap<Pair, usize>, host_pairs: &[HostPair]) -> BTreeSet<Pair> {
+    let share =
+        |host_pair: &HostPair| Some(host_pair.bits_per_sec? / host_pair.expected_bits_per_sec?);
+    let shares: BTreeMap<Pair, f64> = host_pairs
         .iter()
-        .filter_map(|cell| Some(((cell.src, cell.dst), share(cell)?)))
+        .filter_map(|host_pair| Some(((host_pair.src, host_pair.dst), share(host_pair)?)))
         .collect();
     let mut pairs: Vec<(&Pair, &usize)> = counts.iter().collect();
     let share = |pair: &Pair| shares.get(pair).copied().unwrap_or(f64::INFINITY);
@@ -160,8 +161,8 @@ mod tests {
         (HostId(src), HostId(dst))
     }
 
-    fn cell((src, dst): Pair, share: f64) -> Cell {
-        Cell {
+    fn host_pair((src, dst): Pair, share: f64) -> HostPair {
+        HostPair {
             src,
             dst,
             bits_per_sec: Some(share * 1e9),
@@ -177,15 +178,15 @@ mod tests {
     fn of_too_many_measurements_those_of_the_slowest_pairs_stay() {
         let pairs: Vec<Pair> = (1..=100).map(|dst| pair(0, dst)).collect();
         let counts = pairs.iter().map(|p| (*p, MAX_SAMPLES / 10)).collect();
-        let cells = pairs.iter().zip(1..).map(|(p, n)| {
+        let host_pairs = pairs.iter().zip(1..).map(|(p, n)| {
             let share = if n == 77 {
                 0.4
             } else {
                 f64::from(100 + n) / 150.0
             };
-            cell(*p, share)
+            host_pair(*p, share)
         });
-        let kept = kept(&counts, &cells.collect::<Vec<_>>());
+        let kept = kept(&counts, &host_pairs.collect::<Vec<_>>());
         assert_eq!(kept.len(), 10);
         assert!(kept.contains(&pair(0, 77)) && kept.contains(&pair(0, 1)));
         assert!(!kept.contains(&pair(0, 100)));
@@ -194,6 +195,6 @@ mod tests {
     #[test]
     fn few_measurements_stay_all_with_or_without_an_expectation() {
         let counts = [(pair(0, 1), 3), (pair(1, 0), 1)].into_iter().collect();
-        assert_eq!(kept(&counts, &[cell(pair(0, 1), 1.0)]).len(), 2);
+        assert_eq!(kept(&counts, &[host_pair(pair(0, 1), 1.0)]).len(), 2);
     }
 }

@@ -64,7 +64,7 @@ const TABLE: [(Cause, Basis); 32] = [
     (Cause::BackgroundTraffic, Basis::Counted(8, 8)),
     (Cause::Disk, Basis::Counted(8, 8)),
     (Cause::HostMissing, Basis::Shown),
-    (Cause::CellsMissing, Basis::Shown),
+    (Cause::PairsMissing, Basis::Shown),
     (Cause::MeasurementQuality, Basis::Shown),
     (Cause::LineRate, Basis::Shown),
     (Cause::LinkSpeed, Basis::Shown),
@@ -89,14 +89,8 @@ mod tests {
 
     /// As findings.json spells it.
     fn word(cause: Cause) -> String {
-        let mut word = String::new();
-        for letter in format!("{cause:?}").chars() {
-            if letter.is_uppercase() && !word.is_empty() {
-                word.push('-');
-            }
-            word.push(letter.to_ascii_lowercase());
-        }
-        word
+        let word = serde_json::to_value(cause).unwrap();
+        word.as_str().unwrap().to_owned()
     }
 
     #[test]

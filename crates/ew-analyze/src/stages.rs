@@ -5,10 +5,10 @@ use crate::observations::{Observations, StageView};
 use crate::stats::{median, median_estimate, quantile};
 use crate::telemetry::Telemetry;
 use crate::timeline::timeline;
-use crate::{convergence, cpu, datagrams, latency, settings};
+use crate::{convergence, cpu, datagrams, latency};
 use ew_model::HostId;
 use ew_model::analysis::{Estimate, Label, PairAnalysis, StageAnalysis, UnconvergedFigure};
-use ew_model::record::{FlowRecord, Remark};
+use ew_model::record::{FigureNote, FlowRecord};
 use ew_model::scenario::{Pattern, Pick};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,9 +45,9 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
     StageAnalysis {
         name: stage.stage.name.clone(),
         pattern: stage.stage.pattern.name().into(),
-        workload: format!("{} ({})", workload.kind.name(), workload.tool.name()),
+        workload: workload.label(),
         kind: workload.kind,
-        settings: settings::in_words(workload),
+        settings: workload.settings(),
         judged: stage.judged,
         labels: labels(stage),
         rounds: stage.rounds.len() as u32,
@@ -101,18 +101,18 @@ fn aggregate(stage: &StageView<'_>) -> Option<Estimate> {
 
 /// Every note that an end of a flow made, and how many flows carry it.
 fn labels(stage: &StageView<'_>) -> Vec<Label> {
-    let mut flows: BTreeMap<Remark, u32> = BTreeMap::new();
+    let mut flows: BTreeMap<FigureNote, u32> = BTreeMap::new();
     let mut of_flows = 0;
     for row in stage.measured() {
         of_flows += 1;
         let ends = [&row.sender, &row.receiver].into_iter().flatten();
-        let remarks: BTreeSet<Remark> = ends.flat_map(|end| &end.remarks).copied().collect();
-        for remark in remarks {
-            *flows.entry(remark).or_default() += 1;
+        let notes: BTreeSet<FigureNote> = ends.flat_map(|end| &end.notes).copied().collect();
+        for note in notes {
+            *flows.entry(note).or_default() += 1;
         }
     }
-    let label = |(remark, flows)| Label {
-        remark,
+    let label = |(note, flows)| Label {
+        note,
         flows,
         of_flows,
     };

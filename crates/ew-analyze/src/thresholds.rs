@@ -1,7 +1,7 @@
 //! Thresholds of the scenario against the run's figures.
 
 use ew_model::Analysis;
-use ew_model::analysis::{LatencyFigures, StageAnalysis};
+use ew_model::analysis::{LatencyFigures, StageAnalysis, Warning};
 use ew_model::finding::VerdictStatus;
 use ew_model::threshold::{Checked, Metric, Threshold};
 
@@ -23,7 +23,7 @@ pub(crate) fn check(mut analysis: Analysis) -> Analysis {
         *status = VerdictStatus::Partial;
     }
     let missed = checked.iter().filter(|c| c.is_met != Some(true));
-    let missed = missed.map(|c| format!("threshold missed: {c}"));
+    let missed = missed.cloned().map(Warning::ThresholdMissed);
     analysis.warnings.extend(missed);
     analysis.thresholds = checked;
     analysis
@@ -76,9 +76,12 @@ fn value(threshold: &Threshold, analysis: &Analysis) -> Option<f64> {
 
 /// Rates of all pairs, the slowest first: of the mesh, or of the stage.
 fn pairs(threshold: &Threshold, analysis: &Analysis) -> Vec<f64> {
-    let is_of_cells = threshold.stage.is_none() || threshold.stage == analysis.cells_stage;
-    let cells = analysis.cells.iter().filter(|_| is_of_cells);
-    let mut rates: Vec<f64> = cells.filter_map(|cell| cell.bits_per_sec).collect();
+    let is_of_host_pairs =
+        threshold.stage.is_none() || threshold.stage == analysis.host_pairs_stage;
+    let host_pairs = analysis.host_pairs.iter().filter(|_| is_of_host_pairs);
+    let mut rates: Vec<f64> = host_pairs
+        .filter_map(|host_pair| host_pair.bits_per_sec)
+        .collect();
     if rates.is_empty() {
         let stages = analysis.stages.iter().filter(|stage| stage.kind.is_bulk());
         let meant = stages.filter(|s| threshold.stage.as_ref().is_none_or(|name| s.name == *name));

@@ -7,8 +7,10 @@ use crate::stats::{median_estimate, scaled};
 use ew_model::analysis::Estimate;
 use ew_model::record::{EndRecord, FlowRecord, Reported};
 use ew_model::run::Run;
-use ew_model::tools::{Meaning, Standing, Statistic, ToolComparison, ToolFigure};
-use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
+use ew_model::tools::{
+    FigureBuffers, FigureFacts, Meaning, OpenReason, OwnRepetitions, Standing, Statistic,
+    ToolComparison, ToolDifference, ToolFigure,
+};
 use ew_model::workload::{Tool, WorkloadKind};
 
 /// Figures agree when even the far ends of their intervals are no further apart than this.
@@ -70,12 +72,12 @@ fn figure(run: &Run, stage: &StageView<'_>, engine: Option<&StageView<'_>>) -> T
             .filter(|_| !is_bulk),
         round_trip_ns: time_ns.map(|time| scaled(&time, meaning.round_trips)),
         time_ns,
-        statistic: statistic.unwrap_or(meaning.statistic).name().to_owned(),
+        statistic: statistic.unwrap_or(meaning.statistic),
         engines: engine
             .filter(|_| workload.tool != Tool::Engine)
             .and_then(|engine| comparable(engine, statistic)),
         standing: standing(run, stage, engine, statistic),
-        meaning: in_parts(&meaning, reported),
+        facts: facts(&meaning, &reported.unwrap_or_default()),
     }
 }
 
@@ -141,36 +143,31 @@ fn standing(
     engine: Option<&StageView<'_>>,
     statistic: Option<Statistic>,
 ) -> Standing {
-    let open = |reason: &str| Standing::Open {
-        reason: reason.to_owned(),
-    };
+    let open = |details| Standing::Open { details };
     if stage.stage.workload.tool == Tool::Engine {
         return Standing::Reference;
     }
     let Some(engine) = engine else {
-        return open("the engine was not run with this workload");
+        return open(OpenReason::NoEngine);
     };
     let Some(own) = comparable(stage, statistic) else {
-        let reason = stage.missing.first().map(|missing| missing.reason.clone());
-        return open(&reason.unwrap_or_else(|| "it reported no figure".into()));
+        let message = stage.missing.first().map(|missing| missing.reason.clone());
+        return open(OpenReason::NoFigure { message });
     };
     let engines = comparable(engine, statistic).filter(|engines| engines.value > 0.0);
     let Some(engines) = engines else {
-        return open("the engine has no figure");
+        return open(OpenReason::NoEngineFigure);
     };
     let difference = own.value / engines.value - 1.0;
     match far_ends(&own, &engines) {
-        None => open(&format!(
-            "{:+.1}% against the engine; without an interval, which takes six repetitions, that is no evidence",
-            difference * 100.0
-        )),
+        None => open(OpenReason::NoInterval { difference }),
         Some((low, high)) if low >= 1.0 - ALIKE && high <= 1.0 + ALIKE => {
             Standing::Agrees { difference }
         }
         Some((low, high)) if low <= 1.0 && high >= 1.0 => Standing::NotToldApart { difference },
         Some(_) => Standing::Differs {
             difference,
-            reasons: reasons(run, stage, engine, statistic),
+            details: differences(run, stage, engine, statistic),
         },
     }
 }
@@ -184,140 +181,111 @@ fn far_ends(own: &Estimate, engines: &Estimate) -> Option<(f64, f64)> {
 }
 
 /// What is known to be different, from what the tools fix, were given, and report; never a guess.
-fn reasons(
+fn differences(
     run: &Run,
     stage: &StageView<'_>,
     engine: &StageView<'_>,
     statistic: Option<Statistic>,
-) -> Vec<String> {
-    let tool = stage.stage.workload.tool.name();
-    let (own, reference) = (
-        stage.stage.workload.meaning(),
-        engine.stage.workload.meaning(),
-    );
-    let mut reasons = Vec::new();
+) -> Vec<ToolDifference> {
+    let own = stage.stage.workload.meaning();
+    let reference = engine.stage.workload.meaning();
+    let mut found = Vec::new();
     if own.message_bytes != reference.message_bytes {
-        let (own, reference) = (own.message_bytes, reference.message_bytes);
-        let sizes = [own, reference].map(format_bytes);
-        reasons.push(format!("messages of {} against {}", sizes[0], sizes[1]));
+        found.push(ToolDifference::MessageBytes {
+            tool_bytes: own.message_bytes,
+            engine_bytes: reference.message_bytes,
+        });
     }
     if own.measures != reference.measures && own.round_trips == reference.round_trips {
-        reasons.push(format!("{tool} times: {}", own.measures));
+        let measures = own.measures;
+        found.push(ToolDifference::Measures { measures });
     }
-    reasons.extend(saved_up(run, stage));
+    found.extend(saved_up(run, stage));
     // Nagle's algorithm delays nothing while only one message is under way.
     let may_hold_back = stage.is_bulk() || stage.stage.workload.outstanding > 1;
-    let settings = (own.nodelay, reference.nodelay);
-    if let (true, (Some(true), Some(false)) | (Some(false), Some(true))) = (may_hold_back, settings)
+    if let (true, Some(tool_has_it), Some(engine_has_it)) =
+        (may_hold_back, own.nodelay, reference.nodelay)
+        && tool_has_it != engine_has_it
     {
-        let (on, off) = match own.nodelay {
-            Some(true) => (tool, "the engine"),
-            _ => ("the engine", tool),
-        };
-        reasons.push(format!("{on} sends at once (TCP_NODELAY), {off} does not"));
+        found.push(ToolDifference::Nodelay { tool_has_it });
     }
     if own.fixed_buffers_bytes != reference.fixed_buffers_bytes {
-        let buffers = |meaning: &Meaning| match meaning.fixed_buffers_bytes {
-            Some(bytes) => format!("fixed at {}", format_bytes(bytes)),
-            None => "tuned by the kernel".into(),
-        };
-        let (own, reference) = (buffers(&own), buffers(&reference));
-        reasons.push(format!("socket buffers {own} against {reference}"));
+        found.push(ToolDifference::Buffers {
+            tool_bytes: own.fixed_buffers_bytes,
+            engine_bytes: reference.fixed_buffers_bytes,
+        });
     }
-    reasons.extend(own_buffers(stage));
+    found.extend(unequal_buffers(stage));
     if own.counted_by != reference.counted_by {
-        reasons.push(format!(
-            "counted by {}, not by {}",
-            own.counted_by, reference.counted_by
-        ));
+        found.push(ToolDifference::CountedBy {
+            tool: own.counted_by,
+            engine: reference.counted_by,
+        });
     }
-    if statistic == Some(Statistic::Least) {
-        reasons.push("the best of trials, which are means, against the min of all".into());
+    match statistic {
+        Some(Statistic::Least) => found.push(ToolDifference::BestOfTrials),
+        Some(Statistic::Mean) => found.extend(skewed(engine)),
+        _ => {}
     }
-    if statistic == Some(Statistic::Mean) {
-        reasons.extend(skewed(engine));
-    }
-    reasons
+    found
 }
 
 /// A shaper of the sender's own, where each direction rests while the other is used.
-fn saved_up(run: &Run, stage: &StageView<'_>) -> Option<String> {
+fn saved_up(run: &Run, stage: &StageView<'_>) -> Option<ToolDifference> {
     if !stage.is_bulk() || stage.stage.workload.tool != Tool::Netpipe {
         return None;
     }
-    let sender = stage.rounds.first()?.flows.first()?.src;
-    let (rate, kind) = shaper(run, sender)?;
-    let name = run.manifest.inventory.name(sender);
-    let rate = format_bits_per_sec(rate);
-    Some(format!(
-        "{name}'s shaper ({kind}, {rate}) saves up what it may send while the answer comes, and lets up to twice its rate through"
-    ))
+    let host = stage.rounds.first()?.flows.first()?.src;
+    let (shaped_bits_per_sec, kind) = shaper(run, host)?;
+    Some(ToolDifference::SavedUp {
+        host,
+        qdisc: kind.to_owned(),
+        shaped_bits_per_sec,
+    })
 }
 
 /// That a few late answers make the engine's mean, where they do.
-fn skewed(engine: &StageView<'_>) -> Option<String> {
+fn skewed(engine: &StageView<'_>) -> Option<ToolDifference> {
     let mean = time_ns(engine, Statistic::Mean)?.value;
     let median = time_ns(engine, Statistic::Median)?.value;
-    (mean > median * SKEWED).then(|| {
-        let [mean, median] = [mean, median].map(|ns| format_duration_ns(ns as u64));
-        format!(
-            "a few late answers make the engine's mean {mean} where its median is {median}; means of such times are no measure"
-        )
+    (mean > median * SKEWED).then_some(ToolDifference::SkewedMean {
+        mean_ns: mean as u64,
+        median_ns: median as u64,
     })
 }
 
 /// A receive buffer that the tool found smaller than its send buffer.
-fn own_buffers(stage: &StageView<'_>) -> Option<String> {
+fn unequal_buffers(stage: &StageView<'_>) -> Option<ToolDifference> {
     let reported = stage
         .measured()
         .find_map(|row| row.sender.as_ref()?.reported)?;
-    let (send, receive) = (reported.send_buffer_bytes?, reported.receive_buffer_bytes?);
-    let is_bulk = stage.is_bulk();
-    (is_bulk && send as f64 > receive as f64 * BUFFERS_APART).then(|| {
-        let (send, receive) = (format_bytes(send), format_bytes(receive));
-        format!("its receive buffer was {receive} at the end, its send buffer {send}")
+    let (send_bytes, receive_bytes) = (reported.send_buffer_bytes?, reported.receive_buffer_bytes?);
+    let is_unequal = stage.is_bulk() && send_bytes as f64 > receive_bytes as f64 * BUFFERS_APART;
+    is_unequal.then_some(ToolDifference::UnequalBuffers {
+        send_bytes,
+        receive_bytes,
     })
 }
 
-fn in_parts(meaning: &Meaning, reported: Option<Reported>) -> Vec<String> {
-    let reported = reported.unwrap_or_default();
-    let nodelay = meaning.nodelay.map(|on| match on {
-        true => "sent at once",
-        false => "Nagle's algorithm on",
-    });
-    let buffers = match (
-        meaning.fixed_buffers_bytes,
-        reported.send_buffer_bytes,
-        reported.receive_buffer_bytes,
-    ) {
-        (Some(bytes), ..) => format!("buffers fixed at {}", format_bytes(bytes)),
-        (None, Some(send), Some(receive)) => format!(
-            "buffers {} and {} (send, receive)",
-            format_bytes(send),
-            format_bytes(receive)
-        ),
-        _ => "buffers as the kernel tunes them".into(),
-    };
-    let parts = [
-        Some(meaning.measures.to_owned()),
-        Some(format!(
-            "payload of {}",
-            format_bytes(meaning.message_bytes)
-        )),
-        Some(format!("counted by {}", meaning.counted_by)),
-        Some(format!("connection: {}", meaning.connections)),
-        nodelay.map(str::to_owned),
-        Some(buffers),
-        own_interval(&reported),
-    ];
-    parts.into_iter().flatten().collect()
-}
-
-/// What a tool that repeats its test reports about the mean.
-fn own_interval(reported: &Reported) -> Option<String> {
-    let (tests, width_ppm) = (reported.tests?, reported.width_ppm?);
-    let percent = f64::from(width_ppm) / 1e4;
-    Some(format!(
-        "mean of {tests} tests, its 95% interval {percent:.1}% wide as the tool reckons it"
-    ))
+fn facts(meaning: &Meaning, reported: &Reported) -> FigureFacts {
+    let buffers = (reported.send_buffer_bytes, reported.receive_buffer_bytes);
+    FigureFacts {
+        measures: meaning.measures,
+        message_bytes: meaning.message_bytes,
+        counted_by: meaning.counted_by,
+        connections: meaning.connections,
+        nodelay: meaning.nodelay,
+        buffers: match (meaning.fixed_buffers_bytes, buffers) {
+            (Some(bytes), _) => FigureBuffers::Tool { bytes },
+            (None, (Some(send_bytes), Some(receive_bytes))) => FigureBuffers::Kernel {
+                send_bytes,
+                receive_bytes,
+            },
+            _ => FigureBuffers::NotReported,
+        },
+        repeated: reported
+            .tests
+            .zip(reported.width_ppm)
+            .map(|(tests, width_ppm)| OwnRepetitions { tests, width_ppm }),
+    }
 }

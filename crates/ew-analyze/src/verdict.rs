@@ -44,7 +44,7 @@ fn rank(finding: &Finding) -> (bool, Severity, u8) {
         Cause::Latency => 3,
         Cause::Mtu => 2,
         Cause::PodNetwork => 6,
-        Cause::CellsMissing => 1,
+        Cause::PairsMissing => 1,
         Cause::MeasurementQuality => 10,
         Cause::BadPath | Cause::LostPath => 6,
         Cause::BelowLinkSpeed | Cause::ConnectionLimit => 5,
@@ -61,7 +61,7 @@ fn status(case: &Case<'_>, findings: &[Finding]) -> VerdictStatus {
     let has = |cause: Cause| findings.iter().any(|finding| finding.cause == cause);
     if !case.observations.anything() {
         VerdictStatus::NotDetermined
-    } else if has(Cause::HostMissing) || has(Cause::CellsMissing) || has(Cause::MeasurementQuality)
+    } else if has(Cause::HostMissing) || has(Cause::PairsMissing) || has(Cause::MeasurementQuality)
     {
         VerdictStatus::Partial
     } else if findings

@@ -1,4 +1,4 @@
-//! Quantities of findings, and counts as notes need them.
+//! Quantities of findings.
 
 use ew_model::analysis::Estimate;
 use ew_model::finding::Quantity;
@@ -20,14 +20,5 @@ pub(crate) fn plain(value: f64, unit: &str) -> Quantity {
         low: None,
         high: None,
         unit: unit.into(),
-    }
-}
-
-/// "1 flow", "3 flows".
-pub(crate) fn count(n: usize, noun: &str) -> String {
-    if n == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{n} {noun}s")
     }
 }

@@ -6,7 +6,7 @@ mod compare;
 mod disturbance;
 mod simulator;
 
-use ew_model::analysis::HostState;
+use ew_model::analysis::{HostState, NicRateSource};
 use ew_model::barrier::{Barrier, BarrierKind};
 use ew_model::finding::{Cause, Finding, Severity, Subject, VerdictStatus};
 use ew_model::record::FlowOutcome;
@@ -113,7 +113,7 @@ fn a_ramp_shows_where_the_uplink_saturates() {
 #[test]
 fn figures_of_pairs_are_those_of_their_measurements() {
     let analysis = qualify(&Truth::new(&[4, 4], 4.0), 900);
-    let main = analysis.cells_stage.as_deref();
+    let main = analysis.host_pairs_stage.as_deref();
     let main = analysis
         .stages
         .iter()
@@ -121,17 +121,20 @@ fn figures_of_pairs_are_those_of_their_measurements() {
     let main = main.unwrap_or(usize::MAX) as u32;
     assert!(analysis.pair_maps.len() >= 3, "other stages have maps, too");
     assert!(analysis.pair_maps.iter().all(|map| map.stage != main));
-    let others = analysis.pair_maps.iter().map(|map| (map.stage, &map.cells));
+    let others = analysis
+        .pair_maps
+        .iter()
+        .map(|map| (map.stage, &map.host_pairs));
     let mut compared = 0;
-    for (stage, cells) in others.chain([(main, &analysis.cells)]) {
-        for cell in cells.iter().filter(|cell| cell.samples > 0) {
-            let of_cell = analysis.pair_details.iter().find(|detail| {
-                (detail.stage, detail.src, detail.dst) == (stage, cell.src, cell.dst)
+    for (stage, host_pairs) in others.chain([(main, &analysis.host_pairs)]) {
+        for host_pair in host_pairs.iter().filter(|host_pair| host_pair.samples > 0) {
+            let of_pair = analysis.pair_details.iter().find(|detail| {
+                (detail.stage, detail.src, detail.dst) == (stage, host_pair.src, host_pair.dst)
             });
-            let samples = of_cell.map_or(&[][..], |detail| &detail.samples);
+            let samples = of_pair.map_or(&[][..], |detail| &detail.samples);
             let rates: Vec<f64> = samples.iter().filter_map(|s| s.bits_per_sec).collect();
-            assert_eq!(rates.len(), cell.samples as usize, "{cell:?}");
-            assert_eq!(ew_analyze::stats::median(&rates), cell.bits_per_sec);
+            assert_eq!(rates.len(), host_pair.samples as usize, "{host_pair:?}");
+            assert_eq!(ew_analyze::stats::median(&rates), host_pair.bits_per_sec);
             let times: Vec<u64> = samples.iter().filter_map(|s| s.t_ns).collect();
             assert!(times.is_sorted(), "{times:?}");
             compared += 1;
@@ -352,30 +355,30 @@ fn a_lost_host_is_named_and_never_zero() {
                 .verdict
                 .findings
                 .iter()
-                .any(|f| f.cause == Cause::CellsMissing)
+                .any(|f| f.cause == Cause::PairsMissing)
         );
         assert!(matches!(
             analysis.hosts[dead.index()].state,
             HostState::Lost { .. }
         ));
         let missing: Vec<_> = analysis
-            .cells
+            .host_pairs
             .iter()
             .filter(|c| c.bits_per_sec.is_none())
             .collect();
         assert!(!missing.is_empty());
-        for cell in missing {
-            assert!(cell.src == dead || cell.dst == dead);
-            assert!(cell.missing.is_some());
+        for host_pair in missing {
+            assert!(host_pair.src == dead || host_pair.dst == dead);
+            assert!(host_pair.missing.is_some());
         }
         assert!(
             analysis
-                .cells
+                .host_pairs
                 .iter()
-                .all(|cell| cell.bits_per_sec != Some(0.0))
+                .all(|host_pair| host_pair.bits_per_sec != Some(0.0))
         );
         let accused = |f: &&Finding| {
-            !matches!(f.cause, Cause::HostMissing | Cause::CellsMissing)
+            !matches!(f.cause, Cause::HostMissing | Cause::PairsMissing)
                 && f.severity > Severity::Info
         };
         assert_eq!(analysis.verdict.findings.iter().find(accused), None);
@@ -383,7 +386,7 @@ fn a_lost_host_is_named_and_never_zero() {
 }
 
 #[test]
-fn repaired_cells_are_not_missing() {
+fn repaired_pairs_are_not_missing() {
     let truth = Truth::new(&[4, 4], 1.0);
     let mut run = run(&truth, "qualify", &[], 42);
     let mesh = run
@@ -441,9 +444,9 @@ fn nothing_measured_is_not_determined() {
     assert_eq!(analysis.basis.nic_bits_per_sec, None);
     assert!(
         analysis
-            .cells
+            .host_pairs
             .iter()
-            .all(|cell| cell.bits_per_sec.is_none())
+            .all(|host_pair| host_pair.bits_per_sec.is_none())
     );
 }
 
@@ -504,7 +507,7 @@ fn a_low_link_speed_is_the_cause_of_its_slow_host() {
         "{:#?}",
         analysis.verdict
     );
-    assert_eq!(analysis.basis.nic_source, "link speed");
+    assert_eq!(analysis.basis.nic_rate_source, NicRateSource::LinkSpeed);
 }
 
 #[test]
@@ -767,8 +770,8 @@ fn any_cut_of_a_run_is_analysed() {
         };
         assert_eq!(status, expected, "{keep} rows");
         let findings = ew_report::in_words(&analysis).findings.into_iter();
-        let mut cells = findings.filter(|f| f.cause == Cause::CellsMissing);
-        let lines = cells.next().unwrap().evidence;
+        let mut host_pairs = findings.filter(|f| f.cause == Cause::PairsMissing);
+        let lines = host_pairs.next().unwrap().evidence;
         let of_many = lines
             .iter()
             .filter(|line| line.text.starts_with("no figure in"));
@@ -808,7 +811,7 @@ fn what_keeps_pods_apart_is_evidence_of_what_is_missing() {
         let of_run = evidence.filter(|evidence| evidence.source == "run.json: barriers");
         of_run.map(|evidence| evidence.text).collect()
     };
-    assert_eq!(evidence(Cause::CellsMissing), ["node n1 has no route"]);
+    assert_eq!(evidence(Cause::PairsMissing), ["node n1 has no route"]);
     assert_eq!(evidence(Cause::HostMissing), ["it was evicted"]);
     assert_eq!(analysis.run.barriers, cut.manifest.barriers);
 }

@@ -6,7 +6,7 @@ use ew_model::finding::{Cause, Severity, Subject, VerdictStatus};
 use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::{End, Flow, FlowId, RoundIndex, StageIndex};
 use ew_model::record::{
-    CpuSplit, CpuUse, DatagramCounts, EndRecord, FlowOutcome, FlowRecord, Remark, StreamRecord,
+    CpuSplit, CpuUse, DatagramCounts, EndRecord, FigureNote, FlowOutcome, FlowRecord, StreamRecord,
     TcpInfo,
 };
 use ew_model::run::{Outcome, RunManifest};
@@ -59,6 +59,7 @@ fn made_up(stages: &[Reported]) -> Run {
         interleaved: Vec::new(),
         host_rates: Vec::new(),
         rate_limit: None,
+        line_rates: Vec::new(),
     };
     let mut flows = Vec::new();
     for (index, reported) in (0..).zip(stages) {
@@ -282,7 +283,7 @@ fn losing(_round: u32, src: HostId) -> (EndRecord, EndRecord) {
             jitter_ns: 7_000,
         }),
         one_way_delay: Some(Histogram::of(100_000 + u64::from(src.0) * 50_000, 1_000)),
-        remarks: vec![Remark::PacedByEngine, Remark::Segmented],
+        notes: vec![FigureNote::PacedByEngine, FigureNote::Segmented],
         ..end((100_000 - lost) * 1_250)
     };
     (end(125_000_000), receiver)
@@ -320,9 +321,12 @@ fn loss_is_counted_and_told() {
     let labels: Vec<_> = stage(&paced)
         .labels
         .iter()
-        .map(|l| (l.remark, l.flows))
+        .map(|l| (l.note, l.flows))
         .collect();
-    assert_eq!(labels, [(Remark::PacedByEngine, 4), (Remark::Segmented, 4)]);
+    assert_eq!(
+        labels,
+        [(FigureNote::PacedByEngine, 4), (FigureNote::Segmented, 4)]
+    );
     let unpaced = analysis(&[reported(Workload::of(WorkloadKind::UdpStream))]);
     assert_eq!(unpaced.verdict.findings[0].severity, Severity::Info);
     assert_eq!(unpaced.verdict.status, VerdictStatus::NothingWrong);
@@ -390,7 +394,7 @@ fn gigabit(_round: u32, _src: HostId) -> (EndRecord, EndRecord) {
 
 fn unseen(_round: u32, _src: HostId) -> (EndRecord, EndRecord) {
     let receiver = EndRecord {
-        remarks: vec![Remark::ReceiverDidNotSeeBytes],
+        notes: vec![FigureNote::ReceiverDidNotSeeBytes],
         ..end(1_250_000_000)
     };
     (end(1_250_000_000), receiver)

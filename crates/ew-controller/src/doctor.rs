@@ -8,6 +8,7 @@ use ew_fleet::Launcher;
 use ew_model::facts::{HostFacts, InterfaceFacts};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::units;
+use ew_model::workload::Tool;
 use ew_proto::message::PortAnswer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -118,6 +119,7 @@ pub async fn doctor(
     let mut report = DoctorReport::default();
     let launcher_name = launcher.name();
     let mut members = Members::new(inventory, launcher, options)?;
+    members.look_for(Tool::external().collect());
     for id in inventory.host_ids() {
         members.launch(id);
     }

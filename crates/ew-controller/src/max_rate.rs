@@ -84,6 +84,28 @@ pub(crate) fn limit(
     }))
 }
 
+/// The line rates that the plan's loads are a share of, by host id; empty without such loads. Of
+/// hosts that take no part 0.
+pub(crate) fn loaded_lines(plan: &Plan, members: &Members) -> Result<Vec<f64>, RunError> {
+    let mut stages = plan.stages.iter();
+    let Some(loaded) = stages.find(|stage| stage.workload.pace.line_share.is_some()) else {
+        return Ok(Vec::new());
+    };
+    let lines = line_rates(plan, members);
+    let inventory = members.inventory();
+    let alive = members.alive();
+    let unknown = alive.iter().filter(|host| !lines.contains_key(host));
+    let unknown: Vec<&str> = unknown.map(|host| inventory.name(*host)).collect();
+    if !unknown.is_empty() {
+        return Err(RunError::NoRateToLoad {
+            test: loaded.name.clone(),
+            hosts: ew_plan::inventory::fold(unknown),
+        });
+    }
+    let rate = |host| lines.get(&host).copied().unwrap_or(0.0);
+    Ok(inventory.host_ids().map(rate).collect())
+}
+
 /// Requests in a closed loop are as many as answers come, whatever that loads a slow link with.
 /// Where they could exceed the limit they get a rate (open loop) that does not.
 pub(crate) fn hold_requests(plan: &mut Plan) {

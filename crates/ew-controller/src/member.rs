@@ -400,6 +400,7 @@ mod tests {
             watch_interval_ns: None,
             claim: None,
             syslog: false,
+            tools: Vec::new(),
         }
     }
 

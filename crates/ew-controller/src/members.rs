@@ -97,6 +97,7 @@ pub(crate) struct Members {
     options: LaunchOptions,
     token: RunToken,
     claim: Option<Claim>,
+    tools: Vec<Tool>,
     members: BTreeMap<HostId, Member>,
     slots: Arc<LaunchSlots>,
     relay: Option<(RelayKey, Arc<Relay>)>,
@@ -136,6 +137,7 @@ impl Members {
             options,
             token: RunToken(token),
             claim: None,
+            tools: Vec::new(),
             members: BTreeMap::new(),
             sender,
             fleet_events,
@@ -155,6 +157,11 @@ impl Members {
     /// From now on hosts are launched for this run alone.
     pub(crate) fn claim_hosts(&mut self, claim: Claim) {
         self.claim = Some(claim);
+    }
+
+    /// From now on hosts are launched that report which of these tools they have.
+    pub(crate) fn look_for(&mut self, tools: Vec<Tool>) {
+        self.tools = tools;
     }
 
     /// Interrupts the run, as the user would, when this comes.
@@ -234,6 +241,7 @@ impl Members {
                     .then_some(WATCH_INTERVAL_NS),
                 claim: self.claim.clone(),
                 syslog: self.options.syslog && self.claim.is_some(),
+                tools: self.tools.clone(),
             },
             host,
             launcher: Arc::clone(&self.launcher),

@@ -48,6 +48,7 @@ impl Detour {
             WorkloadKind::UdpStream | WorkloadKind::UdpRr => &self.udp,
             WorkloadKind::TcpStream
             | WorkloadKind::TcpRr
+            | WorkloadKind::FlowSizes
             | WorkloadKind::Ping
             | WorkloadKind::Trace => return None,
         };
@@ -89,6 +90,7 @@ impl Batch<'_> {
         let mut orders = BTreeMap::new();
         for (position, (_, round)) in self.rounds.iter().enumerate() {
             let limited = LimitedRound::new(self.plan, round);
+            let at_line_rate = LimitedRound::at_line_rate(self.plan, round);
             for flow in &round.flows {
                 let (Some(&src), Some(&dst)) = (listeners.get(&flow.src), listeners.get(&flow.dst))
                 else {
@@ -100,7 +102,9 @@ impl Batch<'_> {
                     ServerPorts::Fixed(port) => port,
                 };
                 let [mut sender, mut receiver] = both_ends(flow, src, dst, port);
-                let pace = self.pace(flow, round, limited.as_ref());
+                let load = (at_line_rate.as_ref()).and_then(|rate| self.stage.load(flow, rate));
+                let pace = load.or_else(|| self.plan.pace_of(self.stage, flow));
+                let pace = self.within(limited.as_ref(), flow, round, pace);
                 (sender.bits_per_sec, receiver.bits_per_sec) = (pace, pace);
                 self.add(&mut orders, position, flow, flow.src, sender);
                 self.add(&mut orders, position, flow, flow.dst, receiver);
@@ -112,9 +116,14 @@ impl Batch<'_> {
         orders
     }
 
-    /// Payload of a flow, where it differs from its workload's.
-    fn pace(&self, flow: &Flow, round: &Round, limited: Option<&LimitedRound<'_>>) -> Option<f64> {
-        let paced = self.plan.pace_of(self.stage, flow);
+    /// Payload of a flow, where it differs from its workload's, within the run's limit.
+    fn within(
+        &self,
+        limited: Option<&LimitedRound<'_>>,
+        flow: &Flow,
+        round: &Round,
+        paced: Option<f64>,
+    ) -> Option<f64> {
         let Some(limited) = limited else {
             return paced;
         };
@@ -251,8 +260,7 @@ impl ToolPorts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ew_model::plan::RateLimit;
-    use ew_model::plan::{End, FlowId};
+    use ew_model::plan::{End, FlowId, GOODPUT_SHARE, RateLimit};
     use ew_model::scenario::Expect;
     use ew_model::workload::{Tool, Workload};
 
@@ -301,6 +309,7 @@ mod tests {
             interleaved: Vec::new(),
             host_rates: Vec::new(),
             rate_limit: None,
+            line_rates: Vec::new(),
         }
     }
 
@@ -315,6 +324,33 @@ mod tests {
             assert_eq!(near.bits_per_sec, None);
         }
         assert_ne!(near.flows[0].port_seed, near.flows[1].port_seed);
+    }
+
+    #[test]
+    fn a_load_is_a_share_of_the_line_rate_that_flows_divide() {
+        let mut stage = stage(Tool::Engine);
+        stage.workload = Workload::of(WorkloadKind::FlowSizes);
+        let loaded = Plan {
+            line_rates: vec![2e9, 4e9, 1e8],
+            ..plan()
+        };
+        let loads = |stage: &Stage| -> Vec<f64> {
+            let round = LimitedRound::at_line_rate(&loaded, &stage.rounds[0]).unwrap();
+            let flows = stage.rounds[0].flows.iter();
+            flows.filter_map(|flow| stage.load(flow, &round)).collect()
+        };
+        let alone = loads(&stage);
+        stage.workload.pace.line_share = Some(0.8);
+        for ((load, alone), wire) in loads(&stage).iter().zip(alone).zip([1e9, 2e9, 1e8]) {
+            assert!(
+                (load / (0.8 * GOODPUT_SHARE * wire) - 1.0).abs() < 1e-9,
+                "{load}"
+            );
+            assert!((load / alone - 1.6).abs() < 1e-9, "{load} {alone}");
+        }
+        stage.workload = Workload::of(WorkloadKind::TcpStream);
+        assert_eq!(loads(&stage), [0.0; 0]);
+        assert!(LimitedRound::at_line_rate(&plan(), &stage.rounds[0]).is_none());
     }
 
     #[test]

@@ -222,6 +222,16 @@ pub enum RunError {
         /// Which hosts, folded.
         hosts: String,
     },
+    /// A load that is a share of a line rate that nobody knows.
+    #[error(
+        "test `{test}` loads links with a share of their rate, which is unknown on {hosts}; set it with --expect-nic 10G"
+    )]
+    NoRateToLoad {
+        /// The first such test.
+        test: String,
+        /// Which hosts, folded.
+        hosts: String,
+    },
     /// The user stopped it before anything was measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
@@ -292,6 +302,7 @@ pub fn run_storage(
         interleaved: Vec::new(),
         host_rates: Vec::new(),
         rate_limit: None,
+        line_rates: Vec::new(),
     });
     let (dir, run, unwritten) = carry_out(job, plan, Work::Storage(task), listener)?;
     Ok(StoredRun {
@@ -348,7 +359,8 @@ fn carry_out(
             | RunError::AtWork { .. }
             | RunError::LinksInUse { .. }
             | RunError::MuchLoad { .. }
-            | RunError::NoLineRate { .. })
+            | RunError::NoLineRate { .. }
+            | RunError::NoRateToLoad { .. })
     );
     if refused {
         // Nothing was measured, and a later try makes a directory of its own.
@@ -394,6 +406,7 @@ fn control(
             Arc::clone(&job.launcher),
             job.options.clone(),
         )?;
+        members.look_for(plan.external_tools());
         if let Some(by) = &job.options.claimed_by {
             members.claim_hosts(claim(id_of_run, by, &plan));
         }
@@ -515,11 +528,13 @@ async fn launch(
     }
     plan.rate_limit = max_rate::limit(job.options.max_rate, plan, members)?;
     max_rate::hold_requests(plan);
+    plan.line_rates = max_rate::loaded_lines(plan, members)?;
     load::check(plan, members, job.options.max_bytes)?;
     if let Some(warning) = max_rate::owners_words(members) {
         journal.warn(warning);
     }
-    if alive.len() < hosts.len() || !missing.is_empty() || plan.rate_limit.is_some() {
+    let is_limited = plan.rate_limit.is_some() || !plan.line_rates.is_empty();
+    if alive.len() < hosts.len() || !missing.is_empty() || is_limited {
         journal.emit(RunEvent::Replanned { plan: plan.clone() });
     }
     for words in missing {

@@ -5,6 +5,7 @@ use crate::members::{FleetEvent, Members, State};
 use ew_fleet::{LaunchSlots, Launcher, run_as_root};
 use ew_model::facts::HostFacts;
 use ew_model::inventory::{HostId, Inventory};
+use ew_model::workload::Tool;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +15,8 @@ use tokio::task::JoinSet;
 /// The fleet has this long to end.
 const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
 
-/// Asks every host for its facts: an agent is launched there and taken down again. Hosts that did
-/// not answer are there with the reason.
+/// Asks every host for its facts, and which of the tools it has: an agent is launched there and
+/// taken down again. Hosts that did not answer are there with the reason.
 ///
 /// # Errors
 /// When the controller itself cannot start; of the kind `Interrupted` when the user asked to stop.
@@ -23,8 +24,10 @@ pub async fn survey(
     inventory: &Inventory,
     launcher: Arc<dyn Launcher>,
     options: LaunchOptions,
+    tools: Vec<Tool>,
 ) -> std::io::Result<BTreeMap<HostId, Result<HostFacts, String>>> {
     let mut members = Members::new(inventory, launcher, options)?;
+    members.look_for(tools);
     for id in inventory.host_ids() {
         members.launch(id);
     }

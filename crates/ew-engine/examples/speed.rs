@@ -184,7 +184,7 @@ fn print_end(workload: &Workload, name: &str, reports: &[FlowReport]) {
         cpu.engine_ns as f64 / end.window_ns as f64,
         cpu.busy_ns as f64 / end.window_ns as f64,
         end.streams.iter().map(|s| s.bytes).min().unwrap_or(0),
-        end.remarks
+        end.notes
     );
     print_details(name, end);
 }

@@ -166,8 +166,8 @@ impl Arrivals {
             .apply(&connection, stream.peer.ip())
             .map_err(broken)?;
         connection.set_nonblocking(true).map_err(broken)?;
-        for remark in shared.settings.remarks(&connection) {
-            stream.remark(remark);
+        for note in shared.settings.notes(&connection) {
+            stream.note(note);
         }
         let connection = stream.publish(connection);
         let slot = shared.slot(stream);

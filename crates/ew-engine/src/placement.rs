@@ -3,13 +3,13 @@
 use crate::arrivals::Member;
 use crate::round::RoundShared;
 use crate::stream::Stream;
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_model::workload::Placement;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Puts the calling thread, the round's `number`th, where the workload wants it. The error is in
-/// words; where the host does not report what is near, the streams have a remark.
+/// words; where the host does not report what is near, the streams have a note.
 pub(crate) fn place(
     shared: &RoundShared,
     number: usize,
@@ -24,7 +24,7 @@ pub(crate) fn place(
         Placement::NearNic => match cpus_near(shared.address) {
             Some(cpus) => run_on(&cpus),
             None => {
-                remark(streams.iter());
+                note(streams.iter());
                 Ok(())
             }
         },
@@ -42,7 +42,7 @@ pub(crate) fn follow_queue(shared: &RoundShared, members: &[Member]) {
         ew_sys::socket::incoming_cpu(&*connection)
     });
     if cpu.is_none_or(|cpu| run_on(&[cpu]).is_err()) {
-        remark(members.iter().map(|member| &member.stream));
+        note(members.iter().map(|member| &member.stream));
     }
 }
 
@@ -51,9 +51,9 @@ fn run_on(cpus: &[usize]) -> Result<(), String> {
         .map_err(|error| format!("cannot run a thread on CPUs {cpus:?} of this host: {error}"))
 }
 
-fn remark<'a>(streams: impl Iterator<Item = &'a Arc<Stream>>) {
+fn note<'a>(streams: impl Iterator<Item = &'a Arc<Stream>>) {
     for stream in streams {
-        stream.remark(Remark::SettingRefused);
+        stream.note(FigureNote::SettingRefused);
     }
 }
 

@@ -5,7 +5,8 @@ use crate::stream::Stream;
 use crate::tally::{self, Tally};
 use crate::window::{self, FlowWindow, Reading};
 use ew_model::latency::Latency;
-use ew_model::record::{CpuUse, EndRecord, Interval, Remark, StreamRecord};
+use ew_model::record::{CpuUse, EndRecord, FigureNote, Interval, SizeTimes, StreamRecord};
+use ew_model::workload::WorkloadKind;
 use ew_proto::message::{FlowOrder, FlowReport, Role, Standing};
 use ew_proto::round::RoundSpec;
 use ew_sys::socket::TcpReading;
@@ -74,10 +75,11 @@ pub(crate) fn measured(spec: &RoundSpec, shared: &RoundShared, flow: &Flow<'_>) 
         flow: order.flow,
         sender,
         receiver,
-        // A flow that has done its work, or was stopped, is silent for good reason.
-        standing: flow
-            .standing
-            .filter(|_| !flow.window.is_done && !flow.window.is_cut),
+        // A flow that has done its work, or was stopped, is silent for good reason, as is one that
+        // may have no work.
+        standing: flow.standing.filter(|_| {
+            !flow.window.is_done && !flow.window.is_cut && shared.prepared.counts(order.role)
+        }),
         error: None,
     }
 }
@@ -200,11 +202,20 @@ fn end_record(spec: &RoundSpec, flow: &Flow<'_>) -> EndRecord {
             uncorrected: tally::merged(flow.tallies.iter().map(|t| &t.uncorrected)),
         }),
         connect_latency: tally::merged(flow.tallies.iter().map(|t| &t.connect_times)),
+        completions: completions(spec, &flow.tallies),
         datagrams: tally::datagrams(flow.tallies.iter().copied()),
         one_way_delay: tally::merged(flow.tallies.iter().map(|t| &t.one_way_delays)),
         cpu: flow.cpu,
-        remarks: remarks(flow.streams),
+        notes: notes(flow.streams),
         ..EndRecord::default()
+    }
+}
+
+/// Of messages by their sizes.
+fn completions(spec: &RoundSpec, tallies: &[&Tally]) -> Vec<SizeTimes> {
+    match spec.workload.kind {
+        WorkloadKind::FlowSizes => tally::sizes(&spec.workload.distribution.classes(), tallies),
+        _ => Vec::new(),
     }
 }
 
@@ -219,8 +230,8 @@ fn congestion(flow: &Flow<'_>) -> Option<String> {
 }
 
 /// Ascending, each once.
-fn remarks(streams: &[Arc<Stream>]) -> Vec<Remark> {
-    let all: BTreeSet<_> = streams.iter().flat_map(|s| s.remarks()).collect();
+fn notes(streams: &[Arc<Stream>]) -> Vec<FigureNote> {
+    let all: BTreeSet<_> = streams.iter().flat_map(|s| s.notes()).collect();
     all.into_iter().collect()
 }
 

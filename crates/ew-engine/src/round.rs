@@ -531,6 +531,7 @@ fn check(spec: &RoundSpec) -> Result<(), EngineError> {
     let per_stream = match workload.kind {
         WorkloadKind::TcpStream
         | WorkloadKind::TcpRr
+        | WorkloadKind::FlowSizes
         | WorkloadKind::Ping
         | WorkloadKind::Trace => 1,
         // The connection and a socket of their own.

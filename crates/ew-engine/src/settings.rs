@@ -5,7 +5,7 @@
 //! handshake: there the listener is made anew when a round needs another one ([`crate::acceptor`]);
 //! the rest is applied to the accepted connection.
 
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_model::workload::SocketSettings;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
@@ -75,15 +75,15 @@ impl Settings {
     }
 
     /// What a reader must know about how the kernel took the settings.
-    pub(crate) fn remarks(&self, connection: &TcpStream) -> Vec<Remark> {
-        let mut remarks = Vec::new();
+    pub(crate) fn notes(&self, connection: &TcpStream) -> Vec<FigureNote> {
+        let mut notes = Vec::new();
         if self.is_refused(connection).unwrap_or(true) {
-            remarks.push(Remark::SettingRefused);
+            notes.push(FigureNote::SettingRefused);
         }
         if self.0.mptcp && !ew_sys::socket::is_multipath(connection) {
-            remarks.push(Remark::MptcpUnavailable);
+            notes.push(FigureNote::MptcpUnavailable);
         }
-        remarks
+        notes
     }
 
     /// Whether a setting is not as asked for. The kernel doubles buffers (socket(7)) and takes the
@@ -236,26 +236,26 @@ mod tests {
                     IpAddr::V6(_) => socket.tclass_v6(),
                 };
                 assert_eq!(byte.unwrap(), 46 << 2);
-                assert_eq!(everything().remarks(end), []);
+                assert_eq!(everything().notes(end), []);
             }
         }
     }
 
     #[test]
-    fn a_setting_that_is_not_there_is_remarked() {
+    fn a_setting_that_is_not_there_is_noted() {
         let (near, _far) = connected("127.0.0.1".parse().unwrap(), &Settings::default()).unwrap();
         let lacking = |change: fn(&mut SocketSettings)| {
             let mut settings = Settings::default();
             change(&mut settings.0);
-            settings.remarks(&near)
+            settings.notes(&near)
         };
         assert_eq!(lacking(|_| ()), []);
-        let refused = [Remark::SettingRefused];
+        let refused = [FigureNote::SettingRefused];
         assert_eq!(lacking(|s| s.send_buffer_bytes = Some(1 << 30)), refused);
         assert_eq!(lacking(|s| s.receive_buffer_bytes = Some(1 << 30)), refused);
         assert_eq!(lacking(|s| s.mss_bytes = Some(100)), refused);
         assert_eq!(lacking(|s| s.dscp = Some(3)), refused);
-        assert_eq!(lacking(|s| s.mptcp = true), [Remark::MptcpUnavailable]);
+        assert_eq!(lacking(|s| s.mptcp = true), [FigureNote::MptcpUnavailable]);
     }
 
     #[test]

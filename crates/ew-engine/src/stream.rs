@@ -4,7 +4,7 @@ use crate::connect::ChosenPorts;
 use crate::counters::StreamCounters;
 use crate::hello::StreamKey;
 use crate::round::RoundShared;
-use ew_model::record::{Remark, TracedPath};
+use ew_model::record::{FigureNote, TracedPath};
 use ew_proto::message::{FlowOrder, Role, ServicePorts};
 use ew_sys::clock::monotonic_ns;
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ struct State {
     connection: Option<Arc<TcpStream>>,
     ports: Ports,
     failure: Option<Failure>,
-    remarks: BTreeSet<Remark>,
+    notes: BTreeSet<FigureNote>,
     path: Option<TracedPath>,
     /// No connection may begin to be used any more.
     is_over: bool,
@@ -130,12 +130,12 @@ impl Stream {
         });
     }
 
-    pub(crate) fn remark(&self, remark: Remark) {
-        self.lock().remarks.insert(remark);
+    pub(crate) fn note(&self, note: FigureNote) {
+        self.lock().notes.insert(note);
     }
 
-    pub(crate) fn remarks(&self) -> BTreeSet<Remark> {
-        self.lock().remarks.clone()
+    pub(crate) fn notes(&self) -> BTreeSet<FigureNote> {
+        self.lock().notes.clone()
     }
 
     /// What is known of the stream's path so far.
@@ -175,7 +175,7 @@ impl Stream {
         };
         let chosen = self.chosen_ports.filter(|_| self.opens);
         if chosen.is_some_and(|ports| ports.first() != state.ports.local) {
-            state.remarks.insert(Remark::SourcePortBusy);
+            state.notes.insert(FigureNote::SourcePortBusy);
         }
         state.connection = Some(Arc::clone(&connection));
         connection

@@ -1,7 +1,8 @@
 //! What is counted besides bytes: times, kept by one thread for one flow.
 
 use ew_model::latency::Histogram as ModelHistogram;
-use ew_model::record::DatagramCounts;
+use ew_model::record::{DatagramCounts, SizeTimes};
+use ew_model::sizes::SizeClass;
 use hdrhistogram::Histogram;
 
 /// The longest time distinguished; longer ones count as this, but for the max and the sum.
@@ -29,8 +30,18 @@ pub(crate) struct Tally {
     pub(crate) connect_times: Times,
     /// Of datagrams, from the sender's call to the receiver's.
     pub(crate) one_way_delays: Times,
+    /// Of messages, by their class of size.
+    pub(crate) sizes: Vec<Times>,
     /// One per receiving stream of datagrams, inside the window.
     pub(crate) datagrams: Vec<DatagramCounts>,
+}
+
+impl Tally {
+    /// Allocates now for so many classes of sizes, so that recording does not.
+    pub(crate) fn allocate_sizes(&mut self, classes: usize) {
+        self.sizes.resize_with(classes, Times::default);
+        self.sizes.iter_mut().for_each(Times::allocate);
+    }
 }
 
 impl Times {
@@ -79,6 +90,19 @@ pub(crate) fn merged<'a>(times: impl Iterator<Item = &'a Times>) -> Option<Model
     (sum.count() > 0).then_some(sum)
 }
 
+/// Merges the times of each class of size, the classes' sizes given; those of which none was
+/// completed are skipped.
+pub(crate) fn sizes(classes: &[SizeClass], tallies: &[&Tally]) -> Vec<SizeTimes> {
+    let of_class = |(index, class): (usize, &SizeClass)| {
+        let times = tallies.iter().filter_map(|tally| tally.sizes.get(index));
+        Some(SizeTimes {
+            bytes: class.bytes,
+            times: merged(times)?,
+        })
+    };
+    classes.iter().enumerate().filter_map(of_class).collect()
+}
+
 /// Sums the streams' counts; the jitter is their mean. `None` when no stream counts datagrams.
 pub(crate) fn datagrams<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Option<DatagramCounts> {
     let mut sum = DatagramCounts::default();
@@ -121,6 +145,19 @@ mod tests {
         assert_eq!((sum.min_ns, sum.max_ns), (123_457, 2 * LONGEST_NS));
         assert_eq!((sum.count(), sum.sum_ns), (2, 2 * LONGEST_NS + 123_457));
         assert_eq!(merged(times[2..].iter()), None);
+    }
+
+    #[test]
+    fn sizes_that_nobody_sent_are_left_out() {
+        let class = |bytes| SizeClass { bytes, share: 0.5 };
+        let mut tallies = [Tally::default(), Tally::default(), Tally::default()];
+        tallies[0].allocate_sizes(2);
+        tallies[1].allocate_sizes(2);
+        tallies[0].sizes[1].record(10);
+        tallies[1].sizes[1].record(20);
+        let sums = sizes(&[class(1), class(2)], &tallies.iter().collect::<Vec<_>>());
+        assert_eq!(sums.len(), 1);
+        assert_eq!((sums[0].bytes, sums[0].times.count()), (2, 2));
     }
 
     #[test]

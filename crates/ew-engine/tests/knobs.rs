@@ -8,7 +8,7 @@ mod pair;
 
 use common::{LOCALHOST, data_address, engine, order, round, start, wait, with_flows, workload};
 use ew_engine::{Engine, RoundSpec};
-use ew_model::record::{EndRecord, Remark};
+use ew_model::record::{EndRecord, FigureNote};
 use ew_model::workload::{
     Limit, Placement, ReceiveMode, SendMode, SocketSettings, Workload, WorkloadKind,
 };
@@ -93,8 +93,8 @@ fn settings_reach_both_ends_sockets() {
         };
     });
     let (sender, receiver) = ends(workload);
-    assert_eq!(sender.remarks, []);
-    assert_eq!(receiver.remarks, []);
+    assert_eq!(sender.notes, []);
+    assert_eq!(receiver.notes, []);
     for end in [&sender, &receiver] {
         let mss = end.streams[0].tcp_info.unwrap().send_mss_bytes;
         assert!((900..=1000).contains(&mss), "{mss}");
@@ -114,14 +114,14 @@ fn a_listener_for_one_round_is_not_the_next_ones() {
 }
 
 #[test]
-fn what_the_kernel_does_not_grant_is_remarked() {
+fn what_the_kernel_does_not_grant_is_noted() {
     let (sender, receiver) = ends(of(STREAM, |w| {
         // More than net.core.wmem_max and rmem_max are anywhere.
         w.socket.send_buffer_bytes = Some(u32::MAX / 2);
         w.socket.receive_buffer_bytes = Some(u32::MAX / 2);
     }));
-    assert!(sender.remarks.contains(&Remark::SettingRefused));
-    assert!(receiver.remarks.contains(&Remark::SettingRefused));
+    assert!(sender.notes.contains(&FigureNote::SettingRefused));
+    assert!(receiver.notes.contains(&FigureNote::SettingRefused));
 }
 
 #[test]
@@ -138,13 +138,13 @@ fn a_missing_congestion_control_and_a_missing_device_are_errors_with_a_remedy() 
 }
 
 #[test]
-fn multipath_is_used_or_its_absence_remarked() {
+fn multipath_is_used_or_its_absence_noted() {
     let (sender, receiver) = ends(of(STREAM, |w| w.socket.mptcp = true));
     let has_it =
         std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|t| t.trim() == "1");
     for end in [sender, receiver] {
         assert!(end.bytes > 0);
-        assert_eq!(end.remarks.contains(&Remark::MptcpUnavailable), !has_it);
+        assert_eq!(end.notes.contains(&FigureNote::MptcpUnavailable), !has_it);
     }
 }
 
@@ -162,9 +162,9 @@ fn a_flow_goes_at_its_pace() {
         assert!((0.85..1.15).contains(&(rate / 80e6)), "{rate}");
         assert!(
             sender
-                .remarks
+                .notes
                 .iter()
-                .any(|r| matches!(r, Remark::PacedByEngine | Remark::PacedByKernel))
+                .any(|r| matches!(r, FigureNote::PacedByEngine | FigureNote::PacedByKernel))
         );
     }
 }
@@ -217,7 +217,7 @@ fn discarded_bytes_are_counted_and_labelled() {
         w.limit = Some(Limit::Bytes(5_000_000));
     }));
     assert_eq!((sender.bytes, receiver.bytes), (5_000_000, 5_000_000));
-    assert_eq!(receiver.remarks, [Remark::ReceiverDidNotSeeBytes]);
+    assert_eq!(receiver.notes, [FigureNote::ReceiverDidNotSeeBytes]);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_file_is_sent_whole() {
         w.limit = Some(Limit::Bytes(5_000_000));
     }));
     assert_eq!((sender.bytes, receiver.bytes), (5_000_000, 5_000_000));
-    assert_eq!(sender.remarks, [Remark::SenderDidNotTouchBytes]);
+    assert_eq!(sender.notes, [FigureNote::SenderDidNotTouchBytes]);
 }
 
 #[test]
@@ -240,10 +240,10 @@ fn zerocopy_over_loopback_says_that_it_copied() {
         }));
         assert!(receiver.bytes > 0);
         assert!(
-            sender.remarks == [Remark::ZerocopySendCopied]
-                || sender.remarks == [Remark::ZerocopyUnavailable],
+            sender.notes == [FigureNote::ZerocopySendCopied]
+                || sender.notes == [FigureNote::ZerocopyUnavailable],
             "{:?}",
-            sender.remarks
+            sender.notes
         );
     }
 }
@@ -341,12 +341,12 @@ fn threads_run_where_they_are_put() {
     };
     let (sender, receiver) = placed(Placement::Cpus(vec![0]));
     assert!(sender.bytes > 0 && receiver.bytes > 0);
-    assert_eq!(sender.remarks, []);
+    assert_eq!(sender.notes, []);
     let (sender, _) = placed(Placement::NearReceiveQueue);
-    assert_eq!(sender.remarks, []);
+    assert_eq!(sender.notes, []);
     let (sender, _) = placed(Placement::NearNic);
     // The loopback interface is attached nowhere.
-    assert_eq!(sender.remarks, [Remark::SettingRefused]);
+    assert_eq!(sender.notes, [FigureNote::SettingRefused]);
     let nowhere = round(of(STREAM, |w| w.placement = Placement::Cpus(vec![1023])));
     let error = Pair::new(LOCALHOST).fail(&nowhere);
     assert!(error.contains("CPUs [1023]"), "{error}");
@@ -403,15 +403,15 @@ fn sockets_beside_the_listeners_take_data_ports_while_there_are_some() {
         let (_, receiver) = pair.measure(&round(of(kind, |w| w.streams = streams)));
         let ports = receiver.streams.iter().map(|s| s.local_port);
         let inside = ports.filter(|p| (PORTS.0..=PORTS.1).contains(p)).count();
-        (inside, receiver.remarks)
+        (inside, receiver.notes)
     };
     for kind in [WorkloadKind::UdpRr, WorkloadKind::TcpCrr] {
         assert_eq!(measure(kind, 1), (1, vec![]), "{kind:?}");
     }
     // Both ends live at one address here: four ports are not enough for twelve sockets.
-    let (inside, remarks) = measure(WorkloadKind::UdpRr, 6);
+    let (inside, notes) = measure(WorkloadKind::UdpRr, 6);
     assert!(inside <= 4);
-    assert!(remarks.contains(&Remark::PortOutsideRange));
+    assert!(notes.contains(&FigureNote::PortOutsideRange));
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod exchange;
 
 use common::{LOCALHOST, data_address, engine, order, round, start, wait, with_flows, workload};
 use ew_engine::RoundSpec;
-use ew_model::record::{Remark, TracedPath};
+use ew_model::record::{FigureNote, TracedPath};
 use ew_model::workload::WorkloadKind;
 use ew_proto::message::{FlowOrder, Role};
 use exchange::{assert_in_order, ends, exchange, has_ipv6_loopback};
@@ -79,7 +79,7 @@ fn traced_before_and_after(attempt: u64) -> Result<(), String> {
         .into();
     if [&traced, &carried, &again]
         .iter()
-        .any(|end| end.remarks.contains(&Remark::SourcePortBusy))
+        .any(|end| end.notes.contains(&FigureNote::SourcePortBusy))
     {
         return Err(format!("busy: {ports:?}"));
     }

@@ -11,7 +11,7 @@ use common::{
     LOCALHOST, TOKEN, data_address, engine, order, round, start, wait, with_flows, workload,
 };
 use ew_engine::{Engine, RoundSpec};
-use ew_model::record::{DatagramCounts, EndRecord, Remark};
+use ew_model::record::{DatagramCounts, EndRecord, FigureNote};
 use ew_model::workload::{Limit, Workload, WorkloadKind};
 use ew_proto::message::{FlowReport, Role, ServicePorts};
 use ew_sys::datagram::{receive_trains, segment_sends};
@@ -92,7 +92,7 @@ fn a_paced_flow_has_the_same_figures_at_both_ends() {
             // Two engines, one clock.
             let delays = receiver.one_way_delay.unwrap();
             assert!(delays.min_ns > 0 && delays.quantile(0.5) < Some(500_000_000));
-            assert_eq!(sender.remarks, [Remark::PacedByEngine]);
+            assert_eq!(sender.notes, [FigureNote::PacedByEngine]);
             assert_eq!(sender.streams[0].local_port, receiver.streams[0].peer_port);
         }
     }
@@ -107,12 +107,12 @@ fn as_fast_as_it_goes_with_and_without_trains() {
                 w.streams = streams;
             });
             let (sender, receiver) = Pair::new(address).measure(&long_round(workload));
-            let remarks = match segmentation && has_trains() {
-                true => vec![Remark::Segmented],
+            let notes = match segmentation && has_trains() {
+                true => vec![FigureNote::Segmented],
                 false => vec![],
             };
-            assert_eq!(sender.remarks, remarks);
-            assert_eq!(receiver.remarks, remarks);
+            assert_eq!(sender.notes, notes);
+            assert_eq!(receiver.notes, notes);
             assert!(sender.bytes > 0 && receiver.bytes > 0);
             assert!(sender.streams.iter().all(|s| s.bytes > 0));
             assert!(receiver.datagrams.unwrap().received > 0);

@@ -1,13 +1,16 @@
 //! A run's numbers after analysis: what reports show. Made by `ew-analyze`, read by `ew-report`.
 
+use crate::ceiling::Framing;
+use crate::completion::FlowCompletion;
 use crate::congestion::CongestionImpact;
 use crate::facts::InterfaceFacts;
 use crate::finding::Verdict;
 use crate::inventory::{HostId, Inventory, RackId};
 use crate::pods::PodComparison;
-use crate::record::{Remark, TcpInfo};
+use crate::record::{FigureNote, TcpInfo};
 use crate::run::RunManifest;
 use crate::scenario::AutoSamples;
+use crate::setting::Setting;
 use crate::sweep::SweepAnalysis;
 use crate::threshold::Checked;
 use crate::tools::ToolComparison;
@@ -22,18 +25,21 @@ pub struct Analysis {
     /// The run's manifest.
     pub run: RunManifest,
     /// The answer. Whoever writes it adds its sentences
-    /// ([`WordedVerdict`](crate::finding::WordedVerdict)).
+    /// ([`WordedVerdict`](crate::finding::WordedVerdict)), as to all that is skipped here.
     #[serde(skip_serializing)]
     pub verdict: Verdict,
     /// Per stage, in order.
+    #[serde(skip_serializing)]
     pub stages: Vec<StageAnalysis>,
     /// Per host, in inventory order.
     pub hosts: Vec<HostAnalysis>,
     /// Ordered pairs that were planned in a single-flow-per-host stage (the mesh when there is
     /// one), by (src, dst).
-    pub cells: Vec<Cell>,
-    /// The stage the cells come from.
-    pub cells_stage: Option<String>,
+    #[serde(rename = "cells")]
+    pub host_pairs: Vec<HostPair>,
+    /// The stage the host pairs come from.
+    #[serde(rename = "cells_stage")]
+    pub host_pairs_stage: Option<String>,
     /// Ordered pairs of the other stages with rates, in order of the stages.
     #[serde(default)]
     pub pair_maps: Vec<PairMap>,
@@ -45,22 +51,24 @@ pub struct Analysis {
     #[serde(default)]
     pub pair_paths: Vec<PairPath>,
     /// Ordered rack pairs.
+    #[serde(skip_serializing)]
     pub rack_pairs: Vec<RackPairAnalysis>,
     /// Racks, in inventory order. Empty without racks, where nothing was measured, and in analyses
     /// of before it was computed.
     #[serde(default)]
     pub racks: Vec<RackAnalysis>,
-    /// How the expectation was made, in words: declared or discovered capacities, MTU, efficiency.
+    /// How the expectation was made: declared or discovered capacities, MTU, efficiency.
+    #[serde(skip_serializing)]
     pub basis: Basis,
     /// What the user should know of the run itself, in order of time.
-    pub warnings: Vec<String>,
-    /// Sweeps over message sizes, in the plan's order. Whoever writes them adds their sentences, as
-    /// to the pods' and the victims' figures.
+    #[serde(default, rename = "warning_details")]
+    pub warnings: Vec<Warning>,
+    /// Sweeps over message sizes, in the plan's order.
     #[serde(default, skip_serializing)]
     pub sweeps: Vec<SweepAnalysis>,
     /// External tools side by side with the engine, per kind of workload; empty in a run of the
     /// engine alone.
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub tools: Vec<ToolComparison>,
     /// Pods against their nodes; empty but for `run pods`.
     #[serde(default, skip_serializing)]
@@ -68,9 +76,42 @@ pub struct Analysis {
     /// Victims under load; empty but for `run congestion`.
     #[serde(default, skip_serializing)]
     pub congestion: Vec<CongestionImpact>,
+    /// Messages at a load, against the same alone; empty but for `run flow-completion`.
+    #[serde(default, skip_serializing)]
+    pub flow_completion: Vec<FlowCompletion>,
     /// The scenario's thresholds, and whether they were met.
     #[serde(default)]
     pub thresholds: Vec<Checked>,
+}
+
+/// What the user should know of a run.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Warning {
+    /// As the run recorded it.
+    Recorded {
+        /// In the words of who noticed.
+        message: String,
+    },
+    /// A host's cleanup was not confirmed.
+    Unclean {
+        /// The host's name.
+        name: String,
+        /// Why, as recorded.
+        message: String,
+    },
+    /// Tests that were not run.
+    Skipped {
+        /// Their names, and why, as the plan has it.
+        tests: String,
+    },
+    /// Rounds from which nothing is concluded: flows missing or started late.
+    RoundsExcluded {
+        /// How many.
+        rounds: u32,
+    },
+    /// A threshold of the scenario that was not met.
+    ThresholdMissed(Checked),
 }
 
 /// A median (or a ratio of medians) with its 95% interval.
@@ -91,12 +132,48 @@ pub struct Estimate {
 pub struct Basis {
     /// Line rate of a reference host. `None` when nothing was measured or configured.
     pub nic_bits_per_sec: Option<f64>,
-    /// Where that came from: "configured", "link speed", "discovered: median of hosts".
-    pub nic_source: String,
+    /// Where that came from.
+    pub nic_rate_source: NicRateSource,
     /// Payload over wire bytes.
     pub efficiency: f64,
-    /// How, for example "MTU 1500, IPv4, timestamps: 1448/1514".
-    pub efficiency_source: String,
+    /// What makes that efficiency.
+    pub framing: KnownFraming,
+}
+
+/// Where the line rate of a reference host comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NicRateSource {
+    /// The run was not allowed more (`--max-rate`).
+    MaxRate,
+    /// The scenario or `--expect-nic`.
+    Configured,
+    /// The hosts' link speed, which the measured rates make plausible.
+    LinkSpeed,
+    /// The measured rates: median over hosts.
+    MedianOfHosts,
+    /// Nothing was measured or configured.
+    Unknown,
+}
+
+impl NicRateSource {
+    /// Whether the run's own rates are all that it rests on.
+    #[must_use]
+    pub fn is_measured(self) -> bool {
+        self == Self::MedianOfHosts
+    }
+}
+
+/// What the flows' packets look like on the link, and what of it was seen.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct KnownFraming {
+    /// As calculated with.
+    #[serde(flatten)]
+    pub framing: Framing,
+    /// Whether a host reported the MTU; else it is assumed.
+    pub is_mtu_known: bool,
+    /// Whether a connection reported its timestamps option; else it is assumed.
+    pub are_timestamps_known: bool,
 }
 
 /// One stage's totals.
@@ -110,9 +187,9 @@ pub struct StageAnalysis {
     pub workload: String,
     /// The traffic.
     pub kind: WorkloadKind,
-    /// What was set otherwise than by default, in words: "16 streams", "sendfile", "at most 1.00
-    /// Gb/s a flow".
-    pub settings: Vec<String>,
+    /// What was set otherwise than by default.
+    #[serde(default, rename = "setting_details")]
+    pub settings: Vec<Setting>,
     /// Whether its rates were compared with what hosts and paths can do. Not so when something else
     /// limited them (pace, limit) or when they cannot be compared with the other stages' (UDP,
     /// another way to the bytes).
@@ -214,7 +291,8 @@ pub struct UnconvergedFigure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Label {
     /// What a reader must know.
-    pub remark: Remark,
+    #[serde(rename = "remark")]
+    pub note: FigureNote,
     /// Measured flows with it, at either end.
     pub flows: u32,
     /// Measured flows of the stage.
@@ -461,15 +539,11 @@ impl ConntrackRefusals {
     /// Part of the entries from which on a table is full: its count runs a little behind.
     const FULL: f64 = 0.98;
 
-    /// Why, as far as the table's size allows.
+    /// Whether the table was full. Otherwise translated addresses and ports were used up.
     #[must_use]
-    pub fn why(&self) -> String {
-        match self.max_entries {
-            Some(most) if self.entries as f64 >= Self::FULL * most as f64 => {
-                format!("table full: {} of {most} entries", self.entries)
-            }
-            _ => "table not full: translated addresses and ports used up".to_owned(),
-        }
+    pub fn is_full(&self) -> bool {
+        let is_near = |max: u64| self.entries as f64 >= Self::FULL * max as f64;
+        self.max_entries.is_some_and(is_near)
     }
 }
 
@@ -590,7 +664,7 @@ pub struct HostPoint {
 
 /// One ordered pair.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct Cell {
+pub struct HostPair {
     /// Sender.
     pub src: HostId,
     /// Receiver.
@@ -615,7 +689,8 @@ pub struct PairMap {
     /// Index of the stage in [`Analysis::stages`].
     pub stage: u32,
     /// By (src, dst).
-    pub cells: Vec<Cell>,
+    #[serde(rename = "cells")]
+    pub host_pairs: Vec<HostPair>,
 }
 
 /// What a stage measured of one ordered pair, one by one.
@@ -729,8 +804,23 @@ pub struct RackPairAnalysis {
     pub knee_senders: Option<f64>,
     /// Uplink capacity from the knee, payload bits per second.
     pub uplink_bits_per_sec: Option<f64>,
-    /// Why there is no ratio.
-    pub reason: Option<String>,
+    /// Why it is not determined whether the path limits.
+    pub details: Option<Undetermined>,
+}
+
+/// Why it is not determined whether the path between two racks limits.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Undetermined {
+    /// Nothing was measured.
+    NotMeasured,
+    /// Nothing asked as much of it as its hosts can do.
+    NotLoaded,
+    /// The hosts' rates are so far below line rate that more was not asked of it.
+    TestedUpTo {
+        /// Of the line rate.
+        share: f64,
+    },
 }
 
 impl Analysis {

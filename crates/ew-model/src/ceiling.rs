@@ -35,7 +35,7 @@ const WIREGUARD_BLOCK_BYTES: u32 = 16;
 const IPV6_FRAGMENT_BYTES: u32 = 8;
 
 /// What a packet of a flow looks like on a link.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Framing {
     /// Max packet of the network layer that the flow's own interface takes: inside all
     /// tunnels.
@@ -53,7 +53,7 @@ pub struct Framing {
 }
 
 /// The protocol above IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// TCP (RFC 9293).
@@ -66,7 +66,7 @@ pub enum Transport {
 }
 
 /// Which bytes of a frame a link's rate counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkCounting {
     /// The frame with its 14-byte Ethernet header, without tags, check sequence, preamble and gap:

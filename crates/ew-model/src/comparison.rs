@@ -1,37 +1,188 @@
-//! Two states of a network compared, each by one run or by several. Made by `ew-analyze`, shown by
-//! `ew-report`, stored nowhere.
+//! Two states of a network compared, each by one run or by several. Made by `ew-analyze`, worded
+//! and shown by `ew-report`, stored nowhere.
 
-use crate::analysis::Estimate;
+use crate::Outcome;
+use crate::analysis::{Estimate, KnownFraming, NicRateSource};
+use crate::setting::Setting;
+use crate::workload::Tool;
 use serde::Serialize;
 
 /// Fewer runs of a state show nothing of its spread: its difference from another one is never
 /// called significant.
 pub const MIN_RUNS: u32 = 3;
 
-/// What two states have in common, and how it differs.
+/// What two states have in common, and how it differs. Whoever writes it adds the sentences of
+/// what is skipped here.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// What is compared with.
+    #[serde(skip_serializing)]
     pub base: Side,
     /// What is compared.
+    #[serde(skip_serializing)]
     pub other: Side,
     /// Whether something got worse by more than the threshold.
     pub verdict: ComparisonVerdict,
     /// The threshold: 0.05 is 5%. `None`: nobody asked.
     pub threshold: Option<f64>,
     /// Stages of both runs.
+    #[serde(skip_serializing)]
     pub stages: Vec<StageComparison>,
     /// Stages of one run only, or that cannot be compared, each with the reason.
-    pub not_compared: Vec<String>,
+    #[serde(rename = "not_compared_details")]
+    pub not_compared: Vec<NotCompared>,
     /// What else differs and may be the cause, or limits the conclusions.
-    pub remarks: Vec<String>,
+    pub notes: Vec<ComparisonNote>,
+}
+
+/// A stage that is not compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum NotCompared {
+    /// Only one of the runs has it.
+    OnlyIn {
+        /// Its name.
+        stage: String,
+        /// The run's id.
+        run: String,
+    },
+    /// One of the runs has no figure of it.
+    NoFigure {
+        /// Its name.
+        stage: String,
+    },
+}
+
+/// What differs between two states besides their figures, or limits the conclusions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum ComparisonNote {
+    /// A run is not whole.
+    NotWhole {
+        /// Its id.
+        run: String,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// Line rates of a reference host, bits per second. `None`: neither configured nor reported.
+    LineRate {
+        /// Of the base run.
+        base: Option<f64>,
+        /// Of the other run.
+        other: Option<f64>,
+    },
+    /// Frames look different on the link.
+    Frames {
+        /// In the base run.
+        base: KnownFraming,
+        /// In the other run.
+        other: KnownFraming,
+    },
+    /// Versions of eastwest.
+    Version {
+        /// Of the base run.
+        base: String,
+        /// Of the other run.
+        other: String,
+    },
+    /// Kernels of the hosts, each once. Empty: not known.
+    Kernels {
+        /// In the base run.
+        base: Vec<String>,
+        /// In the other run.
+        other: Vec<String>,
+    },
+    /// How the hosts were reached.
+    Fleet {
+        /// In the base run.
+        base: String,
+        /// In the other run.
+        other: String,
+    },
+    /// Hosts of one run only, by name.
+    Hosts {
+        /// Of the base run.
+        base: Vec<String>,
+        /// Of the other run.
+        other: Vec<String>,
+    },
+    /// Random pairs may differ.
+    Seeds {
+        /// Of the base run.
+        base: u64,
+        /// Of the other run.
+        other: u64,
+        /// The base run's id.
+        base_run: String,
+    },
+    /// The run-to-run spread that intervals allow for, of the first figure.
+    Spread {
+        /// The figure.
+        metric: Metric,
+        /// Its stage.
+        stage: String,
+        /// How much it varies.
+        spread: RunSpread,
+    },
+    /// A figure differs between runs, and there are too few of them to conclude that of the
+    /// network.
+    TooFewRuns,
+}
+
+/// How a stage was measured otherwise.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum StageNote {
+    /// Its name.
+    Name {
+        /// In the base run.
+        base: String,
+        /// In the other run.
+        other: String,
+    },
+    /// Its pattern's word.
+    Pattern {
+        /// In the base run.
+        base: String,
+        /// In the other run.
+        other: String,
+    },
+    /// What moved the bytes.
+    Tool {
+        /// In the base run.
+        base: Tool,
+        /// In the other run.
+        other: Tool,
+    },
+    /// What was set otherwise than by default.
+    Settings {
+        /// In the base run.
+        base: Vec<Setting>,
+        /// In the other run.
+        other: Vec<Setting>,
+    },
+    /// Length of a measurement interval.
+    Window {
+        /// In the base run.
+        base_ns: u64,
+        /// In the other run.
+        other_ns: u64,
+    },
+    /// Number of rounds.
+    Rounds {
+        /// In the base run.
+        base: u32,
+        /// In the other run.
+        other: u32,
+    },
 }
 
 /// One of the two states. Figures other than `run_ids` are those of its first run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
-    /// What to call it.
-    pub name: String,
+    /// What to call it, as asked. `None`: by its runs.
+    #[serde(skip_serializing)]
+    pub given_name: Option<String>,
     /// Its runs, as they were named.
     pub run_ids: Vec<String>,
     /// Its scenario.
@@ -43,7 +194,7 @@ pub struct Side {
     /// Line rate of a reference host.
     pub nic_bits_per_sec: Option<f64>,
     /// Where that came from.
-    pub nic_source: String,
+    pub nic_rate_source: NicRateSource,
     /// Payload that this can carry.
     pub ceiling_bits_per_sec: Option<f64>,
 }
@@ -80,9 +231,10 @@ pub struct StageComparison {
     pub pattern: String,
     /// Workload word and tool, for example "tcp-stream (engine)".
     pub workload: String,
-    /// What differs in how it was measured, in words.
-    pub remarks: Vec<String>,
+    /// What differs in how it was measured.
+    pub notes: Vec<StageNote>,
     /// What was measured, the most informative first.
+    #[serde(skip_serializing)]
     pub metrics: Vec<MetricComparison>,
 }
 
@@ -127,7 +279,8 @@ pub struct MetricComparison {
     /// Its 95% interval when hosts are selected with replacement; only when paired by flow and with
     /// four hosts or more.
     pub ratio_over_hosts: Option<(f64, f64)>,
-    /// Two-sided p-value of the test. `None` when there was too little to test.
+    /// Two-sided p-value of the test. `None` when there was too little to test, and so there is no
+    /// conclusion.
     pub p_value: Option<f64>,
     /// The same, adjusted for the number of tests of this comparison.
     pub q_value: Option<f64>,
@@ -135,8 +288,6 @@ pub struct MetricComparison {
     pub change: Change,
     /// Whether it differs, to the worse, and beyond the threshold.
     pub beyond_threshold: bool,
-    /// Why there is no conclusion.
-    pub reason: Option<String>,
     /// Flows of both runs, the worst change first. Empty when flows are not the same.
     pub pairs: Vec<PairComparison>,
     /// Hosts of those flows, by name.

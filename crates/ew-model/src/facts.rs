@@ -29,7 +29,8 @@ pub struct HostFacts {
     pub clock_synchronised: Option<bool>,
     /// Free bytes where the agent's binary was put (the directory above it). `None` when unknown.
     pub work_dir_free_bytes: Option<u64>,
-    /// Tools found on PATH with their version lines, for example ("iperf3", "iperf 3.12 ...").
+    /// Of the tools that were looked for, those found on PATH with their version lines, for example
+    /// ("iperf3", "iperf 3.12 ...").
     pub tools: Vec<(String, String)>,
     /// The operating system. `None` when it does not report, and in runs of before it was asked.
     #[serde(default)]

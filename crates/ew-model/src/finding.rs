@@ -149,7 +149,8 @@ pub enum Cause {
     /// A host was lost or never came up.
     HostMissing,
     /// Flows could not be measured.
-    CellsMissing,
+    #[serde(rename = "cells-missing")]
+    PairsMissing,
     /// Idle round trips are longer than the peers' or than configured.
     Latency,
     /// The receiver's window limits the senders: its buffer is too small.

@@ -3,7 +3,7 @@
 use crate::inventory::HostId;
 use crate::ports;
 use crate::scenario::{AutoSamples, Expect, Pattern};
-use crate::workload::{SourcePorts, StreamCount, Workload};
+use crate::workload::{SourcePorts, StreamCount, Tool, Workload, WorkloadKind};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -48,6 +48,10 @@ pub struct Plan {
     /// What the run may load of its hosts' links. `None`: all of it.
     #[serde(default)]
     pub rate_limit: Option<RateLimit>,
+    /// Line rates that loads are a share of ([`crate::workload::Pace::line_share`]), bits per
+    /// second, by host id; empty where there is no such load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub line_rates: Vec<f64>,
 }
 
 /// The max that a run loads each host's link with, in each direction.
@@ -63,25 +67,44 @@ pub struct RateLimit {
 /// headers in use: 1448 of 1538 bytes (IEEE 802.3 with preamble and gap; TCP with timestamps).
 pub const GOODPUT_SHARE: f64 = 1448.0 / 1538.0;
 
-/// A round's flows under a [`RateLimit`]: a host's flows share its limit evenly.
+/// Messages that go one at a time rest between them so that they have this much of the line rate on
+/// average: then token buckets on the way, of shapers and of clouds, are full again before each.
+const ALONE_SHARE: f64 = 0.5;
+
+/// A round's flows under a rate of each host, such as a [`RateLimit`]: a host's flows share it
+/// evenly.
 #[derive(Clone, Debug)]
 pub struct LimitedRound<'a> {
-    limit: &'a RateLimit,
+    hosts_bits_per_sec: &'a [f64],
     /// Flows that each host sends and receives.
     flows: BTreeMap<HostId, [u32; 2]>,
 }
 
 impl<'a> LimitedRound<'a> {
-    /// `None` without a limit.
+    /// Under the run's limit. `None` without one.
     #[must_use]
     pub fn new(plan: &'a Plan, round: &Round) -> Option<Self> {
         let limit = plan.rate_limit.as_ref()?;
+        Some(Self::of(&limit.hosts_bits_per_sec, round))
+    }
+
+    /// At line rate. `None` where no load is a share of it.
+    #[must_use]
+    pub fn at_line_rate(plan: &'a Plan, round: &Round) -> Option<Self> {
+        let rates = Some(plan.line_rates.as_slice()).filter(|rates| !rates.is_empty())?;
+        Some(Self::of(rates, round))
+    }
+
+    fn of(hosts_bits_per_sec: &'a [f64], round: &Round) -> Self {
         let mut flows: BTreeMap<HostId, [u32; 2]> = BTreeMap::new();
         for flow in &round.flows {
             flows.entry(flow.src).or_default()[0] += 1;
             flows.entry(flow.dst).or_default()[1] += 1;
         }
-        Some(Self { limit, flows })
+        Self {
+            hosts_bits_per_sec,
+            flows,
+        }
     }
 
     /// What a flow of the round may carry of payload, bits per second.
@@ -89,7 +112,7 @@ impl<'a> LimitedRound<'a> {
     pub fn goodput_of(&self, flow: &Flow) -> f64 {
         let share = |host: HostId, direction: usize| {
             let flows = self.flows.get(&host).map_or(1, |flows| flows[direction]);
-            let limit = self.limit.hosts_bits_per_sec.get(host.index());
+            let limit = self.hosts_bits_per_sec.get(host.index());
             limit.map_or(f64::INFINITY, |limit| limit / f64::from(flows.max(1)))
         };
         GOODPUT_SHARE * share(flow.src, 0).min(share(flow.dst, 1))
@@ -184,6 +207,13 @@ pub enum End {
 }
 
 impl Plan {
+    /// The external tools that its stages use, each once.
+    #[must_use]
+    pub fn external_tools(&self) -> Vec<Tool> {
+        let is_used = |tool: &Tool| self.stages.iter().any(|stage| stage.workload.tool == *tool);
+        Tool::external().filter(is_used).collect()
+    }
+
     /// The skipped tests, those with the same reason in one line: `NAME, NAME: reason`.
     #[must_use]
     pub fn skipped_tests(&self) -> Vec<String> {
@@ -256,14 +286,32 @@ impl Plan {
 }
 
 impl Stage {
-    /// What a flow of the stage carries: an aggressor as many bytes as TCP lets it, the others what
-    /// the test specifies.
+    /// What a flow of the stage carries: what the test specifies, unless it is an aggressor.
     #[must_use]
     pub fn workload_of(&self, flow: &Flow) -> Cow<'_, Workload> {
         match flow.is_aggressor {
-            true => Cow::Owned(Workload::default()),
+            true => self.workload_of_aggressors(),
             false => Cow::Borrowed(&self.workload),
         }
+    }
+
+    /// As many bytes as TCP lets them; at a load that of the test.
+    #[must_use]
+    pub fn workload_of_aggressors(&self) -> Cow<'_, Workload> {
+        match self.workload.pace.line_share {
+            None => Cow::Owned(Workload::default()),
+            Some(_) => Cow::Borrowed(&self.workload),
+        }
+    }
+
+    /// The payload that a flow of messages offers at a load, bits per second; one at a time, what
+    /// it is not to exceed on average.
+    #[must_use]
+    pub fn load(&self, flow: &Flow, round: &LimitedRound<'_>) -> Option<f64> {
+        let workload = self.workload_of(flow);
+        let is_of_messages = workload.kind == WorkloadKind::FlowSizes;
+        let share = workload.pace.line_share.unwrap_or(ALONE_SHARE);
+        is_of_messages.then(|| share * round.goodput_of(flow))
     }
 
     /// Parallel connections per flow in a round.

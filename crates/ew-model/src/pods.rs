@@ -76,21 +76,6 @@ impl PodPath {
         }
     }
 
-    /// As a sentence has it.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::HostNetwork => "hostNetwork",
-            Self::HostOtherZone => "hostNetwork across zones",
-            Self::SameNode => "pods on the same node",
-            Self::OtherNode => "pods on different nodes",
-            Self::OtherZone => "pods in different zones",
-            Self::ClusterIp => "pods through a Service (ClusterIP)",
-            Self::NodePort => "pods through a NodePort",
-            Self::Headless => "pods through a headless Service",
-        }
-    }
-
     /// The kind of the Service that leads to the server.
     #[must_use]
     pub fn service(self) -> Option<&'static str> {

@@ -38,7 +38,8 @@ pub fn source_port(seed: u64, stream: u32, attempt: u32) -> u16 {
 
 /// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): every bit of the result hangs on every
 /// bit of the value.
-fn mixed(value: u64) -> u64 {
+#[must_use]
+pub fn mixed(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

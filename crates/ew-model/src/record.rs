@@ -82,6 +82,10 @@ pub struct EndRecord {
     /// Times of connecting, at the requesting end (tcp-crr).
     #[serde(default)]
     pub connect_latency: Option<Histogram>,
+    /// Times of messages by their size, from their arrival to the answer to their end, at the
+    /// sending end (flow-sizes); ascending, without sizes of which none was completed.
+    #[serde(default)]
+    pub completions: Vec<SizeTimes>,
     /// Loss and order, at the receiving end (udp-stream).
     #[serde(default)]
     pub datagrams: Option<DatagramCounts>,
@@ -95,12 +99,21 @@ pub struct EndRecord {
     #[serde(default)]
     pub cpu: Option<CpuUse>,
     /// Ascending, each once.
-    #[serde(default)]
-    pub remarks: Vec<Remark>,
+    #[serde(default, rename = "remarks")]
+    pub notes: Vec<FigureNote>,
     /// What an external tool reported besides its counts.
     #[serde(default)]
     #[serde(alias = "told")]
     pub reported: Option<Reported>,
+}
+
+/// Times of messages of one size.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizeTimes {
+    /// Of each message.
+    pub bytes: u64,
+    /// Of those that were answered inside the window.
+    pub times: Histogram,
 }
 
 /// What an external tool reports in figures of its own, which are kept as it means them
@@ -275,7 +288,7 @@ pub struct CpuSplit {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Remark {
+pub enum FigureNote {
     /// The sender's application did not touch the bytes (sendfile).
     SenderDidNotTouchBytes,
     /// The receiver's application did not see the bytes (discarded in the kernel).

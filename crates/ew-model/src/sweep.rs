@@ -1,7 +1,6 @@
 //! A sweep over message sizes after analysis: curves, what they amount to, and where they break.
 
 use crate::analysis::{Estimate, LatencyFigures};
-use crate::finding::Evidence;
 use crate::workload::WorkloadKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,16 +17,41 @@ pub struct SweepAnalysis {
     pub kind: WorkloadKind,
     /// Ascending by size, one per size.
     pub points: Vec<SweepPoint>,
-    /// Where half of the full rate is reached. `None` when the curve does not show it.
+    /// Where half of the full rate is reached. `None` when the curve does not show it. Whoever
+    /// writes it adds its sentences, as to the discontinuities and notes.
+    #[serde(skip_serializing)]
     pub half_performance: Option<HalfPerformance>,
     /// From where on greater messages bring little more. `None` while the curve still rises at its
     /// end.
     pub saturation: Option<Saturation>,
-    /// Where the curve breaks, ascending by size. Whoever writes them adds their sentences.
+    /// Where the curve breaks, ascending by size.
     #[serde(skip_serializing)]
     pub steps: Vec<SweepStep>,
-    /// What could not be determined of the curve, and why, in words.
-    pub doubts: Vec<String>,
+    /// What could not be determined of the curve, and why.
+    #[serde(default)]
+    pub notes: Vec<CurveNote>,
+}
+
+/// What could not be determined of a curve, or is odd of it.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum CurveNote {
+    /// No size has a figure.
+    NothingMeasured,
+    /// n1/2 is below the smallest size: even that has more than half of the max rate.
+    HalfBelowSmallest,
+    /// The rate still rises at the largest size: there is no saturation.
+    StillRises {
+        /// The largest size.
+        message_bytes: u64,
+    },
+    /// The rate falls again up to the largest size.
+    FallsAgain {
+        /// Rate there over the max rate.
+        share: f64,
+        /// The largest size.
+        message_bytes: u64,
+    },
 }
 
 /// One message size; medians over flows and rounds.
@@ -56,8 +80,12 @@ pub struct HalfPerformance {
     pub endless_bits_per_sec: f64,
     /// The fitted line t(n) = t0 + n / r_inf. `None` when a line does not describe the times.
     pub line: Option<TimeLine>,
-    /// What it rests on.
-    pub evidence: Vec<Evidence>,
+    /// The max rate of the curve.
+    pub max_bits_per_sec: f64,
+    /// Sizes of the curve.
+    pub sizes: u32,
+    /// The stages of the smallest and of the largest size.
+    pub stages: [String; 2],
 }
 
 /// Time of a message as a straight line over its size.
@@ -218,19 +246,4 @@ pub enum StepKind {
     RetransmissionTimeout,
     /// No known boundary is there.
     Unknown,
-}
-
-impl StepKind {
-    /// In words, as tables show it.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Segment => "segment (MSS)",
-            Self::InitialWindow => "initial window",
-            Self::SocketBuffer => "socket buffer",
-            Self::DelayedAck => "delayed acknowledgement",
-            Self::RetransmissionTimeout => "retransmission timeout",
-            Self::Unknown => "not determined",
-        }
-    }
 }

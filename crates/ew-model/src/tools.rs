@@ -9,8 +9,11 @@ mod packages;
 mod servers;
 
 pub use carry::Refusal;
-pub use comparison::{Standing, ToolComparison, ToolFigure};
+pub use comparison::{
+    FigureBuffers, FigureFacts, OpenReason, OwnRepetitions, Standing, ToolComparison,
+    ToolDifference, ToolFigure,
+};
 pub use install::{Installation, installation};
-pub use meaning::{Meaning, Statistic};
+pub use meaning::{Connections, CountedBy, Meaning, Measures, Statistic};
 pub use packages::{Distribution, Package};
 pub use servers::ServerPorts;

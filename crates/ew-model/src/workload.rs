@@ -1,5 +1,6 @@
 //! What a flow carries: the traffic, how fast, through which socket, and who drives it.
 
+use crate::sizes::SizeDistribution;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,8 @@ pub struct Workload {
     pub source_ports: SourcePorts,
     /// Where `streams` comes from.
     pub stream_count: StreamCount,
+    /// How long messages are (flow-sizes).
+    pub distribution: SizeDistribution,
 }
 
 /// How the opening end chooses the source ports of a flow's streams.
@@ -92,6 +95,9 @@ pub enum WorkloadKind {
     Ping,
     /// TCP SYNs with growing TTL from a stream's own 5-tuple: the routers on its path.
     Trace,
+    /// Messages of a published distribution's sizes over a pool of TCP connections, each answered
+    /// at its end: flow completion times. One at a time, or at a load.
+    FlowSizes,
 }
 
 /// How fast a flow goes, at most. Nothing given: as fast as it can; request and response then is a
@@ -109,6 +115,9 @@ pub struct Pace {
     /// A flow's payload as a share of what its two hosts were measured to carry before, the lower
     /// of what one sent and the other received ([`crate::plan::HostRate`]); bulk workloads.
     pub measured_share: Option<f64>,
+    /// A flow's payload as a share of its hosts' line rate, which a host's flows divide evenly
+    /// ([`crate::plan::LimitedRound`]); messages arrive at random (flow-sizes).
+    pub line_share: Option<f64>,
 }
 
 /// When a stream is done. What counts is what was sent inside the window.
@@ -226,7 +235,8 @@ impl Workload {
                 WorkloadKind::UdpStream => 1448,
                 WorkloadKind::TcpRr | WorkloadKind::UdpRr | WorkloadKind::TcpCrr => 64,
                 WorkloadKind::Ping => 56,
-                WorkloadKind::Trace => 1,
+                // What answers a message of flow-sizes.
+                WorkloadKind::Trace | WorkloadKind::FlowSizes => 1,
             },
             response_bytes: None,
             outstanding: 1,
@@ -244,7 +254,14 @@ impl Workload {
             confidence_width: None,
             source_ports: SourcePorts::default(),
             stream_count: StreamCount::default(),
+            distribution: SizeDistribution::default(),
         }
+    }
+
+    /// Its word and its tool: `tcp-stream (engine)`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("{} ({})", self.kind.name(), self.tool.name())
     }
 
     /// Bytes per response.
@@ -271,7 +288,7 @@ impl SocketSettings {
 
 impl WorkloadKind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::TcpStream,
         Self::UdpStream,
         Self::TcpRr,
@@ -279,6 +296,7 @@ impl WorkloadKind {
         Self::TcpCrr,
         Self::Ping,
         Self::Trace,
+        Self::FlowSizes,
     ];
 
     /// The word used in scenario files and reports.
@@ -292,6 +310,7 @@ impl WorkloadKind {
             Self::TcpCrr => "tcp-crr",
             Self::Ping => "ping",
             Self::Trace => "trace",
+            Self::FlowSizes => "flow-sizes",
         }
     }
 
@@ -304,7 +323,16 @@ impl WorkloadKind {
     /// Whether it moves data over TCP.
     #[must_use]
     pub fn is_tcp(self) -> bool {
-        matches!(self, Self::TcpStream | Self::TcpRr | Self::TcpCrr)
+        matches!(
+            self,
+            Self::TcpStream | Self::TcpRr | Self::TcpCrr | Self::FlowSizes
+        )
+    }
+
+    /// Whether its payload can be kept to a rate.
+    #[must_use]
+    pub fn keeps_to_a_rate(self) -> bool {
+        self.is_bulk() || self == Self::FlowSizes
     }
 }
 
@@ -322,6 +350,11 @@ impl Tool {
         Self::Qperf,
         Self::Ping,
     ];
+
+    /// All but our own engine.
+    pub fn external() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|tool| *tool != Self::Engine)
+    }
 
     /// The word used in scenario files and reports.
     #[must_use]

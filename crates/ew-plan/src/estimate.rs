@@ -67,8 +67,9 @@ fn most_bytes(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Option<u64> {
     let pace = &workload.pace;
     let by_rate = |bits_per_sec: f64| flows * seconds * bits_per_sec / 8.0;
     let nic = nic_bits_per_sec.filter(|_| fills_links(stage));
+    let share = pace.line_share.unwrap_or(1.0);
     let bounds = [
-        nic.map(|rate| busy_nics(stage) * seconds * rate / 8.0),
+        nic.map(|rate| busy_nics(stage) * seconds * share * rate / 8.0),
         pace.stream_bits_per_sec.map(|rate| by_rate(rate * streams)),
         pace.flow_bits_per_sec.map(by_rate),
         pace.requests_per_sec
@@ -82,11 +83,12 @@ fn most_bytes(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Option<u64> {
     Some(least as u64)
 }
 
-/// Whether a stage sends as much as links carry where nothing else bounds it: bulk, or aggressors.
+/// Whether a stage sends as much as links carry where nothing else bounds it: bulk, messages of all
+/// sizes, or aggressors.
 #[must_use]
 pub fn fills_links(stage: &Stage) -> bool {
     let mut flows = stage.rounds.iter().flat_map(|round| &round.flows);
-    stage.workload.kind.is_bulk() || flows.any(|flow| flow.is_aggressor)
+    stage.workload.kind.keeps_to_a_rate() || flows.any(|flow| flow.is_aggressor)
 }
 
 /// No more can move than all senders' NICs send, or all receivers' take; summed over rounds.
@@ -135,6 +137,16 @@ mod tests {
         let bytes = |at: usize| estimate_stage(&plan.stages[at], Some(1e9)).bytes;
         assert_eq!(bytes(0), None, "round trips alone");
         assert!(bytes(2) > Some(6 * 1_000_000_000 / 8), "all-to-all");
+    }
+
+    #[test]
+    fn a_load_has_its_share_of_the_bytes() {
+        let text = "name: a\ndefaults: {duration: 2s, warm-up: 0, samples: 1}\n\
+                    tests: [{pattern: pair, workload: flow-sizes, load: 50%}]\n";
+        let scenario = scenario::parse(text, "a.yaml", &[]).unwrap();
+        let plan = plan(&scenario, &inventory(&[2]), 1).unwrap();
+        assert_eq!(estimate(&plan, Some(1e8)).bytes, Some(12_500_000));
+        assert_eq!(estimate(&plan, None).bytes, None);
     }
 
     #[test]

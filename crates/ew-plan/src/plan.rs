@@ -212,6 +212,7 @@ pub fn replan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<P
         interleaved,
         host_rates: Vec::new(),
         rate_limit: None,
+        line_rates: Vec::new(),
     })
 }
 
@@ -384,7 +385,7 @@ fn check_service(test: &Test) -> Result<(), PlanError> {
         _ if workload.tool != Tool::Engine => Some(
             "it leads to no ports of a tool's server; leave out `tool`, or use a path without a Service or with a headless one".to_owned(),
         ),
-        WorkloadKind::TcpStream | WorkloadKind::TcpRr => None,
+        WorkloadKind::TcpStream | WorkloadKind::TcpRr | WorkloadKind::FlowSizes => None,
         WorkloadKind::Ping | WorkloadKind::Trace => Some(
             "it leads to TCP and UDP ports only; use tcp-rr or udp-rr".to_owned(),
         ),
@@ -398,10 +399,9 @@ fn check_service(test: &Test) -> Result<(), PlanError> {
             }
         }
     };
-    let what = || format!("{} ({})", workload.kind.name(), workload.tool.name());
     let refused = |why| PlanError::NotThroughService {
         test: test.name.clone(),
-        what: what(),
+        what: workload.label(),
         why,
     };
     why.map_or(Ok(()), |why| Err(refused(why)))

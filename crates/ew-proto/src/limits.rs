@@ -3,6 +3,8 @@
 
 use crate::frame::MAX_FRAME_BYTES;
 use crate::message::{StageOrder, ToAgent, ToController};
+use ew_model::sizes::MAX_SIZES;
+use ew_model::workload::WorkloadKind;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -20,6 +22,8 @@ const FLOW_BYTES: usize = 128 * KIB;
 const STREAM_BYTES: usize = 512;
 /// In a round's report: an interval of a flow.
 const INTERVAL_BYTES: usize = 64;
+/// In a round's report: the times of messages of one size. Buckets of 1% over four decades.
+const SIZE_BYTES: usize = 16 * KIB;
 /// Shortest interval of a flow that any engine or tool reports.
 const INTERVAL_NS: u64 = 100_000_000;
 
@@ -72,12 +76,16 @@ pub(crate) fn report_limit_bytes(order: &StageOrder) -> usize {
     let streams = order.workload.streams as usize;
     let intervals = usize::try_from(order.duration_ns / INTERVAL_NS).unwrap_or(usize::MAX);
     let stream_bytes = streams.saturating_mul(STREAM_BYTES);
+    let sizes_bytes = match order.workload.kind {
+        WorkloadKind::FlowSizes => MAX_SIZES * SIZE_BYTES,
+        _ => 0,
+    };
     // Both ends: a tool's client may know both.
     let flow_bytes = intervals
         .saturating_mul(INTERVAL_BYTES)
         .saturating_add(stream_bytes)
         .saturating_mul(2)
-        .saturating_add(FLOW_BYTES);
+        .saturating_add(FLOW_BYTES + sizes_bytes);
     let flows_bytes = flows.unwrap_or(0).saturating_mul(flow_bytes);
     flows_bytes
         .saturating_add(REPORT_BYTES)
@@ -123,6 +131,9 @@ mod tests {
         let few = report_limit_bytes(&stage_order(0, 1, 2));
         let many = report_limit_bytes(&stage_order(0, 1, 20));
         assert!(few < many && few < MIB, "{few} {many}");
+        let mut sizes = stage_order(0, 1, 2);
+        sizes.workload.kind = WorkloadKind::FlowSizes;
+        assert_eq!(report_limit_bytes(&sizes), few + 2 * MAX_SIZES * 16 * KIB);
         let mut endless = stage_order(0, 1, 2);
         endless.duration_ns = u64::MAX;
         assert_eq!(report_limit_bytes(&endless), MAX_FRAME_BYTES);

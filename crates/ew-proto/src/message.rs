@@ -13,7 +13,7 @@ use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::record::EndRecord;
 use ew_model::storage::{StorageOrder, StorageReport};
 use ew_model::telemetry::HostReading;
-use ew_model::workload::Workload;
+use ew_model::workload::{Tool, Workload};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
@@ -130,6 +130,9 @@ pub struct Welcome {
     pub claim: Option<Claim>,
     /// Write a line to the host's log when the run begins and ends.
     pub syslog: bool,
+    /// External tools to look for ([`HostFacts::tools`]). Asking a package manager for a version
+    /// takes more CPU time than all else of an agent's start.
+    pub tools: Vec<Tool>,
 }
 
 /// The rounds of one stage that concern one agent.

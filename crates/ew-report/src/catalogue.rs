@@ -1,23 +1,39 @@
-//! Every sentence about a finding: one entry for each kind of [`Details`], and nowhere else.
+//! Every sentence about a finding, and about a figure next to it: one entry for each kind of
+//! [`Details`], and nowhere else.
 //!
 //! An entry reads facts, which have hosts and racks by their numbers; the inventory has their
 //! names. What is shown is decided by the analysis already: an entry chooses words, singular and
 //! plural.
 
-mod comparison;
+pub(crate) mod basis;
+pub(crate) mod comparison;
 mod congestion;
+mod conntrack;
 mod entries;
+mod flow_completion;
 mod phrases;
 pub(crate) mod pods;
+pub(crate) mod racks;
+pub(crate) mod settings;
 mod sweep;
+pub(crate) mod tools;
 mod verdict;
+mod warnings;
 mod why;
 
+pub use basis::{WordedBasis, worded_basis};
 pub use comparison::comparison_sentence;
 pub use congestion::{WordedImpact, worded_impact};
+pub use conntrack::conntrack_words;
+pub use flow_completion::{WordedCompletion, worded_completion};
 pub use pods::{WordedPodCause, WordedPodComparison, worded_pods};
-pub use sweep::{WordedStep, WordedSweep, worded_step, worded_sweep};
+pub use racks::{WordedRackPair, worded_rack_pair};
+pub use settings::{WordedStageAnalysis, worded_stage};
+pub(crate) use sweep::note as curve_note;
+pub use sweep::{WordedHalfPerformance, WordedStep, WordedSweep, worded_step, worded_sweep};
+pub use tools::{WordedStanding, WordedToolComparison, WordedToolFigure, worded_tools};
 pub(crate) use verdict::sentence;
+pub(crate) use warnings::warning;
 
 use ew_model::finding::{Cable, Cause, Details, Evidence, Finding, WordedFinding, WordedVerdict};
 use ew_model::{Analysis, Inventory};

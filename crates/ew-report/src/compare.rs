@@ -3,7 +3,11 @@
 mod html;
 mod tables;
 
-use crate::catalogue::comparison_sentence;
+use crate::catalogue::basis::nic_source;
+use crate::catalogue::comparison::{
+    WordedComparison, comparison_sentence, no_conclusion, not_compared, note, side_name,
+    stage_note, worded_comparison,
+};
 use crate::csv::quoted;
 use crate::markdown::{escaped, prose, section};
 use crate::table::{table, wrap};
@@ -64,38 +68,33 @@ fn sides(comparison: &Comparison) -> [String; 2] {
 }
 
 fn one_side(letter: &str, side: &Side) -> String {
+    let name = side_name(side);
     let run = match side.run_ids.as_slice() {
-        [id] if *id == side.name => String::new(),
+        [id] if *id == name => String::new(),
         [id] => format!("run {}, ", one_line(id)),
         ids => format!("runs {}, ", one_line(&ids.join(" "))),
     };
     format!(
         "{letter}: {} ({run}{}, {}; line rate {}, {})",
-        one_line(&side.name),
+        one_line(&name),
         one_line(&side.scenario),
         plural(side.hosts as usize, "host"),
         rate(side.nic_bits_per_sec),
-        one_line(&side.nic_source),
+        nic_source(side.nic_rate_source),
     )
 }
 
 /// Notes on the runs and on the stages, and what could not be compared.
-fn remarks(comparison: &Comparison) -> Vec<String> {
-    let mut lines: Vec<String> = comparison.remarks.iter().map(|r| one_line(r)).collect();
+fn notes(comparison: &Comparison) -> Vec<String> {
+    let mut lines: Vec<String> = comparison.notes.iter().map(note).collect();
     for stage in &comparison.stages {
-        let name = one_line(&stage.name);
-        let said = stage.remarks.iter().map(|remark| one_line(remark));
-        lines.extend(said.map(|remark| format!("`{name}`: {remark}")));
-        let reasons = stage.metrics.iter().filter_map(|m| m.reason.as_deref());
-        lines.extend(
-            reasons
-                .take(1)
-                .map(|reason| format!("`{name}`: {}", one_line(reason))),
-        );
+        let reason = stage.metrics.iter().find_map(no_conclusion);
+        let notes = stage.notes.iter().map(stage_note).chain(reason);
+        lines.extend(notes.map(|note| format!("`{}`: {note}", stage.name)));
     }
-    let left_out = comparison.not_compared.iter();
-    lines.extend(left_out.map(|line| format!("not compared: {}", one_line(line))));
-    lines
+    let skipped = comparison.not_compared.iter().map(not_compared);
+    lines.extend(skipped.map(|line| format!("not compared: {line}")));
+    lines.iter().map(|line| one_line(line)).collect()
 }
 
 fn text(comparison: &Comparison, style: &TextStyle) -> String {
@@ -121,8 +120,8 @@ fn text(comparison: &Comparison, style: &TextStyle) -> String {
             out.push('\n');
         }
     }
-    for remark in remarks(comparison) {
-        out.push_str(&wrap(&remark, width, "- "));
+    for note in notes(comparison) {
+        out.push_str(&wrap(&note, width, "- "));
     }
     out
 }
@@ -159,12 +158,12 @@ fn markdown(comparison: &Comparison) -> String {
             out.push_str("\n</details>\n");
         }
     }
-    let remarks = remarks(comparison);
-    if !remarks.is_empty() {
+    let notes = notes(comparison);
+    if !notes.is_empty() {
         out.push('\n');
     }
-    for remark in remarks {
-        out.push_str(&format!("- {}\n", prose(&remark)));
+    for note in notes {
+        out.push_str(&format!("- {}\n", prose(&note)));
     }
     out
 }
@@ -174,15 +173,13 @@ fn json(comparison: &Comparison) -> Result<String, ReportError> {
     struct Document<'a> {
         schema: &'static str,
         schema_version: u32,
-        sentence: String,
         #[serde(flatten)]
-        comparison: &'a Comparison,
+        comparison: WordedComparison<'a>,
     }
     let document = Document {
         schema: "eastwest-comparison",
         schema_version: SCHEMA_VERSION,
-        sentence: comparison_sentence(comparison),
-        comparison,
+        comparison: worded_comparison(comparison),
     };
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');

@@ -3,6 +3,7 @@
 use crate::figures::Figures;
 use crate::words::or_missing;
 use ew_model::Analysis;
+use ew_model::analysis::Estimate;
 use ew_model::congestion::{CongestionImpact, Impact};
 use ew_model::units::{format_bits_per_sec, format_duration_ns, format_factor};
 
@@ -33,8 +34,13 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
 }
 
 fn factor(impact: &Impact) -> String {
-    let value = format_factor(impact.factor.value);
-    match (impact.factor.low, impact.factor.high) {
+    times(&impact.factor)
+}
+
+/// `1.92 (1.87-2.01)`.
+pub(crate) fn times(factor: &Estimate) -> String {
+    let value = format_factor(factor.value);
+    match (factor.low, factor.high) {
         (Some(low), Some(high)) => {
             format!("{value} ({}-{})", format_factor(low), format_factor(high))
         }

@@ -13,7 +13,7 @@
 use crate::figures::has_details;
 use crate::sweep;
 use crate::words::{MISSING, host_name, one_line, or_missing, rack_of};
-use ew_model::analysis::{Cell, CpuAnalysis, PairAnalysis, StageAnalysis};
+use ew_model::analysis::{CpuAnalysis, HostPair, PairAnalysis, StageAnalysis};
 use ew_model::{Analysis, HostId};
 use std::collections::BTreeMap;
 
@@ -34,15 +34,20 @@ pub(crate) fn render(analysis: &Analysis) -> String {
     let matrix_stage = analysis
         .stages
         .iter()
-        .find(|stage| Some(&stage.name) == analysis.cells_stage.as_ref());
+        .find(|stage| Some(&stage.name) == analysis.host_pairs_stage.as_ref());
     let matrix_pairs: BTreeMap<(HostId, HostId), &PairAnalysis> = matrix_stage
         .iter()
         .flat_map(|stage| &stage.pairs)
         .map(|pair| ((pair.src, pair.dst), pair))
         .collect();
-    for cell in &analysis.cells {
-        let pair = matrix_pairs.get(&(cell.src, cell.dst)).copied();
-        push_row(&mut text, cell_fields(analysis, cell), matrix_stage, pair);
+    for host_pair in &analysis.host_pairs {
+        let pair = matrix_pairs.get(&(host_pair.src, host_pair.dst)).copied();
+        push_row(
+            &mut text,
+            host_pair_fields(analysis, host_pair),
+            matrix_stage,
+            pair,
+        );
     }
     let is_matrix = |stage| matrix_stage.is_some_and(|matrix| std::ptr::eq(matrix, stage));
     for stage in analysis.stages.iter().filter(|_| has_details(analysis)) {
@@ -65,7 +70,7 @@ fn push_row(
 ) {
     fields.extend(stage_fields(stage));
     fields.extend(figure_fields(pair));
-    fields.push(stage.map_or_else(String::new, remarks));
+    fields.push(stage.map_or_else(String::new, notes));
     fields.extend(cpu_fields(stage.and_then(|stage| stage.sender_cpu)));
     fields.extend(cpu_fields(stage.and_then(|stage| stage.receiver_cpu)));
     fields.extend(one_way_fields(pair));
@@ -79,21 +84,24 @@ pub(crate) fn push_line(text: &mut String, fields: impl Iterator<Item = String>)
     text.push('\n');
 }
 
-fn cell_fields(analysis: &Analysis, cell: &Cell) -> Vec<String> {
-    let ratio = cell
+fn host_pair_fields(analysis: &Analysis, host_pair: &HostPair) -> Vec<String> {
+    let ratio = host_pair
         .bits_per_sec
-        .zip(cell.expected_bits_per_sec)
+        .zip(host_pair.expected_bits_per_sec)
         .filter(|(_, expected)| *expected > 0.0)
         .map(|(measured, expected)| measured / expected);
-    let mut fields = hosts(analysis, cell.src, cell.dst);
+    let mut fields = hosts(analysis, host_pair.src, host_pair.dst);
     fields.extend([
-        whole(cell.bits_per_sec),
-        whole(cell.expected_bits_per_sec),
+        whole(host_pair.bits_per_sec),
+        whole(host_pair.expected_bits_per_sec),
         or_missing(ratio, |r| format!("{r:.4}")),
-        cell.samples.to_string(),
-        or_missing(cell.retransmits, |r| r.to_string()),
-        or_missing(cell.rtt_us, |r| r.to_string()),
-        cell.missing.as_deref().map_or_else(String::new, one_line),
+        host_pair.samples.to_string(),
+        or_missing(host_pair.retransmits, |r| r.to_string()),
+        or_missing(host_pair.rtt_us, |r| r.to_string()),
+        host_pair
+            .missing
+            .as_deref()
+            .map_or_else(String::new, one_line),
     ]);
     fields
 }
@@ -180,9 +188,9 @@ fn cpu_fields(cpu: Option<CpuAnalysis>) -> [String; 6] {
 }
 
 /// The stage's notes in the words of the JSON report, separated by blanks.
-fn remarks(stage: &StageAnalysis) -> String {
+fn notes(stage: &StageAnalysis) -> String {
     let words = stage.labels.iter().filter_map(|label| {
-        let word = serde_json::to_value(label.remark).ok()?;
+        let word = serde_json::to_value(label.note).ok()?;
         Some(word.as_str()?.to_owned())
     });
     words.collect::<Vec<_>>().join(" ")

@@ -1,19 +1,20 @@
 //! Latency, datagrams and CPU as tables, and notes on how figures came about; the same
 //! in every view.
 
+use crate::catalogue::settings::settings;
 use crate::sweep::{self, stages_outside_sweeps};
 use crate::tools;
 use crate::words::{
-    MISSING, fine_percent, host_name, one_line, or_missing, percent, plural, rate, remark,
+    MISSING, fine_percent, host_name, note, one_line, or_missing, percent, plural, rate,
 };
-use crate::{congestion, pods};
+use crate::{congestion, flow_completion, pods};
 use ew_model::Analysis;
 use ew_model::WorkloadKind;
 use ew_model::analysis::{
     CpuAnalysis, DatagramAnalysis, Estimate, LatencyFigures, OneWayDelay, PairAnalysis,
     StageAnalysis,
 };
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_model::units::three_digits;
 
 /// Up to this many pairs are listed, the slowest first.
@@ -51,6 +52,7 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
     let tables = sweep::tables(analysis).into_iter().chain(tables);
     let tables = tools::tables(analysis).into_iter().chain(tables);
     let tables = pods::tables(analysis).into_iter().chain(tables);
+    let tables = flow_completion::tables(analysis).into_iter().chain(tables);
     let tables = congestion::tables(analysis).into_iter().chain(tables);
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
@@ -341,23 +343,24 @@ fn mode_words(stage: &StageAnalysis) -> Option<String> {
 /// What was set and what must be known of one stage, each in words.
 pub(crate) fn mode_parts(stage: &StageAnalysis) -> Vec<String> {
     let labels = stage.labels.iter().map(|label| {
-        let words = remark(label.remark);
+        let words = note(label.note);
         match label.flows == label.of_flows {
             true => words.to_owned(),
             false => format!("{words} ({} of {} flows)", label.flows, label.of_flows),
         }
     });
-    let settings = stage.settings.iter().map(|setting| one_line(setting));
+    let settings = settings(&stage.settings).into_iter();
+    let settings = settings.map(|setting| one_line(&setting));
     settings.chain(labels).collect()
 }
 
 /// The stage's name, with a mark where an application did not see the bytes that the figures count.
 pub(crate) fn stage_name(stage: &StageAnalysis) -> String {
-    let has = |remark| stage.labels.iter().any(|label| label.remark == remark);
+    let has = |note| stage.labels.iter().any(|label| label.note == note);
     let name = one_line(&stage.name);
-    if has(Remark::ReceiverDidNotSeeBytes) {
+    if has(FigureNote::ReceiverDidNotSeeBytes) {
         format!("{name} (bytes unseen)")
-    } else if has(Remark::SenderDidNotTouchBytes) {
+    } else if has(FigureNote::SenderDidNotTouchBytes) {
         format!("{name} (bytes untouched)")
     } else {
         name
@@ -367,8 +370,8 @@ pub(crate) fn stage_name(stage: &StageAnalysis) -> String {
 /// Whether the stage table and the findings show all of a stage: bulk TCP whose bytes the
 /// applications saw, or a closed loop that probes round trips. Two hosts' own test is never plain.
 fn is_plain(stage: &StageAnalysis) -> bool {
-    let mut remarks = stage.labels.iter().map(|label| label.remark);
-    let is_labelled = remarks.any(|remark| remark != Remark::Segmented);
+    let mut notes = stage.labels.iter().map(|label| label.note);
+    let is_labelled = notes.any(|note| note != FigureNote::Segmented);
     let is_open = stage
         .latency
         .as_ref()

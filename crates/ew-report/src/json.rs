@@ -2,8 +2,10 @@
 
 use crate::ReportError;
 use crate::catalogue::{
-    WordedImpact, WordedPodComparison, WordedSweep, in_words, worded_impact, worded_pods,
-    worded_sweep,
+    WordedBasis, WordedCompletion, WordedImpact, WordedPodComparison, WordedRackPair,
+    WordedStageAnalysis, WordedSweep, WordedToolComparison, in_words, warning, worded_basis,
+    worded_completion, worded_impact, worded_pods, worded_rack_pair, worded_stage, worded_sweep,
+    worded_tools,
 };
 use crate::words::networks;
 use ew_model::finding::WordedVerdict;
@@ -32,15 +34,26 @@ const LISTS: [(&str, &str); 2] = [("hosts", "host_names"), ("racks", "rack_names
 pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
     let names = analysis.inventory();
     let pods = analysis.pods.iter();
+    let tools = analysis.tools.iter();
     let document = Document {
         schema: "eastwest-analysis",
         schema_version: SCHEMA_VERSION,
         networks: networks(analysis),
         verdict: in_words(analysis),
         analysis,
+        basis: worded_basis(&analysis.basis),
+        stages: analysis.stages.iter().map(worded_stage).collect(),
+        rack_pairs: analysis.rack_pairs.iter().map(worded_rack_pair).collect(),
+        warnings: analysis.warnings.iter().map(warning).collect(),
         sweeps: analysis.sweeps.iter().map(worded_sweep).collect(),
+        tools: tools
+            .map(|compared| worded_tools(compared, names))
+            .collect(),
         pods: pods.map(|compared| worded_pods(compared, names)).collect(),
         congestion: analysis.congestion.iter().map(worded_impact).collect(),
+        flow_completion: (analysis.flow_completion.iter())
+            .map(worded_completion)
+            .collect(),
     };
     Ok(with_names(&document, analysis.inventory())?)
 }
@@ -124,12 +137,25 @@ struct Document<'a> {
     verdict: WordedVerdict,
     #[serde(flatten)]
     analysis: &'a Analysis,
+    /// How the expectation was made: declared or discovered capacities, MTU, efficiency.
+    basis: WordedBasis,
+    /// Per stage, in order.
+    stages: Vec<WordedStageAnalysis<'a>>,
+    /// Ordered rack pairs.
+    rack_pairs: Vec<WordedRackPair<'a>>,
+    /// What the user should know of the run itself, in order of time.
+    warnings: Vec<String>,
     /// Sweeps over message sizes, in the plan's order.
     sweeps: Vec<WordedSweep>,
+    /// External tools side by side with the engine, per kind of workload; empty in a run of the
+    /// engine alone.
+    tools: Vec<WordedToolComparison>,
     /// Pods against their nodes; empty but for `run pods`.
     pods: Vec<WordedPodComparison>,
     /// Victims under load; empty but for `run congestion`.
     congestion: Vec<WordedImpact>,
+    /// Messages at a load, against the same alone; empty but for `run flow-completion`.
+    flow_completion: Vec<WordedCompletion>,
 }
 
 /// Writes a name after each number of a host or rack, while the document streams by: a mesh has

@@ -238,6 +238,7 @@ fn profile(kind: WorkloadKind) -> &'static str {
         // Without a counterpart there.
         WorkloadKind::Ping => "PING_RR",
         WorkloadKind::Trace => "TRACE",
+        WorkloadKind::FlowSizes => "FLOW_SIZES",
     }
 }
 

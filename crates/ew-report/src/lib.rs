@@ -3,9 +3,9 @@
 //!
 //! Reads [`Analysis`] for reports and `RunEvent` for the live views, and nothing else: no file, no
 //! Parquet, no clock. It decides nothing: every number was made by `ew-analyze`. Every sentence
-//! about a finding is made in `catalogue`. What was not measured is shown as "-", never as 0.
-//! Host names and the words of other programs are untrusted: control characters never reach a
-//! terminal, and nothing unescaped reaches HTML, Markdown or CSV.
+//! about a finding or a figure is made in `catalogue`. What was not measured is shown as "-", never
+//! as 0. Host names and the words of other programs are untrusted: control characters never reach
+//! a terminal, and nothing unescaped reaches HTML, Markdown or CSV.
 
 mod catalogue;
 mod compact;
@@ -15,6 +15,7 @@ mod convergence;
 mod csv;
 mod csv_hosts;
 mod figures;
+mod flow_completion;
 mod host_figures;
 mod html;
 mod json;
@@ -37,8 +38,11 @@ mod web;
 mod words;
 
 pub use catalogue::{
-    WordedImpact, WordedPodCause, WordedPodComparison, WordedStep, WordedSweep,
-    comparison_sentence, in_words, worded, worded_impact, worded_pods, worded_step, worded_sweep,
+    WordedBasis, WordedCompletion, WordedHalfPerformance, WordedImpact, WordedPodCause,
+    WordedPodComparison, WordedRackPair, WordedStageAnalysis, WordedStanding, WordedStep,
+    WordedSweep, WordedToolComparison, WordedToolFigure, comparison_sentence, conntrack_words,
+    in_words, worded, worded_basis, worded_completion, worded_impact, worded_pods,
+    worded_rack_pair, worded_stage, worded_step, worded_sweep, worded_tools,
 };
 pub use compare::render_comparison;
 pub use html::storage::storage_html;

@@ -1,6 +1,6 @@
 //! Pods against their nodes as a table, the same in every view.
 
-use crate::catalogue::pods::headline;
+use crate::catalogue::pods::{headline, path_words};
 use crate::figures::Figures;
 use crate::words::{MISSING, or_missing};
 use ew_model::Analysis;
@@ -74,7 +74,7 @@ fn row(comparison: &PodComparison) -> Vec<String> {
     };
     vec![
         load,
-        comparison.path.words().to_owned(),
+        path_words(comparison.path).to_owned(),
         rate(&comparison.figure),
         rate(&comparison.baseline),
         difference,

@@ -1,6 +1,6 @@
 //! Sweeps over message sizes as tables, notes and CSV: the same curve in every view.
 
-use crate::catalogue::{WordedStep, worded_step};
+use crate::catalogue::{WordedStep, curve_note, worded_step};
 use crate::csv::{push_line, whole};
 use crate::figures::{Figures, micros, mode_parts};
 use crate::words::{MISSING, duration, one_line, or_missing, plural, rate};
@@ -153,9 +153,9 @@ fn notes_of(analysis: &Analysis, sweep: &SweepAnalysis) -> Vec<String> {
     }
     notes.extend(
         sweep
-            .doubts
+            .notes
             .iter()
-            .map(|doubt| format!("{name}: {}.", one_line(doubt))),
+            .map(|note| format!("{name}: {}.", curve_note(note))),
     );
     notes
 }

@@ -1,11 +1,12 @@
 //! Tools side by side as tables, the same in every view: one of figures, one of what they mean.
 
+use crate::catalogue::tools::{differences, meaning, open_reason, statistic};
 use crate::figures::Figures;
 use crate::words::{MISSING, one_line, or_missing};
-use ew_model::Analysis;
 use ew_model::analysis::Estimate;
 use ew_model::tools::{Standing, ToolComparison, ToolFigure};
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
+use ew_model::{Analysis, Inventory};
 
 const HELD_AGAINST: &str = "Figures are rates or round trips, medians over repetitions. The engine's is its figure of the same kind (rate, median, mean \
      or least), which the tool's is compared with.";
@@ -21,6 +22,7 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
 }
 
 fn side_by_side(analysis: &Analysis) -> Figures {
+    let notes = |comparison: &ToolComparison| notes(comparison, analysis.inventory());
     let rows = |comparison: &ToolComparison| -> Vec<Vec<String>> {
         let figures = comparison.figures.iter();
         figures.map(|figure| row(comparison, figure)).collect()
@@ -57,9 +59,10 @@ fn row(comparison: &ToolComparison, figure: &ToolFigure) -> Vec<String> {
         true => figure.bits_per_sec,
         false => figure.round_trip_ns,
     };
+    let statistic = statistic(figure.statistic);
     let reported = figure
         .time_ns
-        .map(|time| format!("{}, {}", words(time.value), figure.statistic));
+        .map(|time| format!("{}, {statistic}", words(time.value)));
     vec![
         comparison.kind.name().into(),
         figure.tool.name().into(),
@@ -67,7 +70,7 @@ fn row(comparison: &ToolComparison, figure: &ToolFigure) -> Vec<String> {
         or_missing(own, |own| words(own.value)),
         interval(own, words),
         or_missing(figure.engines, |engines| words(engines.value)),
-        reported.unwrap_or_else(|| figure.statistic.clone()),
+        reported.unwrap_or_else(|| statistic.into()),
     ]
 }
 
@@ -92,19 +95,22 @@ fn standing(standing: &Standing) -> String {
 }
 
 /// Why figures differ, or are missing.
-fn notes(comparison: &ToolComparison) -> Vec<String> {
+fn notes(comparison: &ToolComparison, names: &Inventory) -> Vec<String> {
     let kind = comparison.kind.name();
     let note = |figure: &ToolFigure| {
         let tool = figure.tool.name();
         match &figure.standing {
-            Standing::Differs { reasons, .. } if reasons.is_empty() => Some(format!(
+            Standing::Differs { details, .. } if details.is_empty() => Some(format!(
                 "{kind}, {tool}: nothing that the tools fix or report explains the difference"
             )),
-            Standing::Differs { reasons, .. } => Some(format!(
+            Standing::Differs { details, .. } => Some(format!(
                 "{kind}, {tool}: known to be different: {}",
-                reasons.join("; ")
+                one_line(&differences(figure.tool, details, names).join("; "))
             )),
-            Standing::Open { reason } => Some(format!("{kind}, {tool}: {}", one_line(reason))),
+            Standing::Open { details } => Some(format!(
+                "{kind}, {tool}: {}",
+                one_line(&open_reason(details))
+            )),
             Standing::Reference | Standing::Agrees { .. } | Standing::NotToldApart { .. } => None,
         }
     };
@@ -116,7 +122,11 @@ fn meanings(analysis: &Analysis) -> Figures {
         let figures = comparison.figures.iter();
         figures.map(|figure| {
             let (kind, tool) = (comparison.kind.name(), figure.tool.name());
-            vec![kind.to_owned(), tool.to_owned(), figure.meaning.join("; ")]
+            vec![
+                kind.to_owned(),
+                tool.to_owned(),
+                meaning(&figure.facts).join("; "),
+            ]
         })
     });
     Figures {

@@ -119,7 +119,11 @@ impl View {
             near_limits: host_figures::near_limits(analysis),
             missing_pairs: missing::pairs(analysis),
             facts: facts::all(analysis),
-            warnings: analysis.warnings.iter().map(|w| one_line(w)).collect(),
+            warnings: analysis
+                .warnings
+                .iter()
+                .map(|w| one_line(&catalogue::warning(w)))
+                .collect(),
             compact: compact::is_compact(analysis).then(|| CompactWords {
                 tables: compact::results(analysis),
                 cpu: compact::cpu_notes(analysis),

@@ -3,7 +3,7 @@
 use ew_model::analysis::{Estimate, HostState};
 use ew_model::finding::{Cause, Quantity, Severity, VerdictStatus};
 use ew_model::network::{MeasuredNetwork, describe_networks, measured_networks};
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use ew_model::{Analysis, HostId, Inventory, Outcome, RackId};
 
@@ -176,7 +176,7 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::LinkSpeed => "link speed",
         Cause::Mtu => "MTU",
         Cause::HostMissing => "host missing",
-        Cause::CellsMissing => "pairs missing",
+        Cause::PairsMissing => "pairs missing",
         Cause::PodNetwork => "pod network",
         Cause::Congestion => "congestion",
         Cause::Latency => "latency",
@@ -200,28 +200,28 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
 }
 
 /// What a reader must know about a figure, in words.
-pub(crate) fn remark(remark: Remark) -> &'static str {
-    match remark {
-        Remark::SenderDidNotTouchBytes => {
+pub(crate) fn note(note: FigureNote) -> &'static str {
+    match note {
+        FigureNote::SenderDidNotTouchBytes => {
             "the sending application did not touch the bytes (sendfile)"
         }
-        Remark::ReceiverDidNotSeeBytes => {
+        FigureNote::ReceiverDidNotSeeBytes => {
             "the receiving application did not see the bytes (the kernel dropped them)"
         }
-        Remark::ZerocopySendCopied => "zero-copy sending fell back to copying",
-        Remark::MappedReceiveCopied => "mapped receiving fell back to copying",
-        Remark::ZerocopyUnavailable => {
+        FigureNote::ZerocopySendCopied => "zero-copy sending fell back to copying",
+        FigureNote::MappedReceiveCopied => "mapped receiving fell back to copying",
+        FigureNote::ZerocopyUnavailable => {
             "a zero-copy mode is not there on a host, so ordinary copying was used"
         }
-        Remark::PacedByKernel => "paced by the kernel (SO_MAX_PACING_RATE)",
-        Remark::PacedByEngine => "paced by the engine",
-        Remark::Segmented => "datagrams in trains (GSO, GRO)",
-        Remark::SettingRefused => "a socket setting was refused, so the host's own was used",
-        Remark::PortOutsideRange => {
+        FigureNote::PacedByKernel => "paced by the kernel (SO_MAX_PACING_RATE)",
+        FigureNote::PacedByEngine => "paced by the engine",
+        FigureNote::Segmented => "datagrams in trains (GSO, GRO)",
+        FigureNote::SettingRefused => "a socket setting was refused, so the host's own was used",
+        FigureNote::PortOutsideRange => {
             "the data ports (--data-ports) ran out, so other ports were used"
         }
-        Remark::MptcpUnavailable => "Multipath TCP is not there, so plain TCP was used",
-        Remark::SourcePortBusy => "a chosen source port was busy, so another was used",
+        FigureNote::MptcpUnavailable => "Multipath TCP is not there, so plain TCP was used",
+        FigureNote::SourcePortBusy => "a chosen source port was busy, so another was used",
     }
 }
 

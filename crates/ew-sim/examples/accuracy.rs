@@ -215,12 +215,12 @@ fn explain(seed: u64, analysis: &Analysis) {
         println!("  first host throttled {throttled:?}");
     }
     for stage in &analysis.stages {
-        let settings = stage.settings.join(", ");
         println!(
-            "  {}: {} rounds, flow {:?}, {settings}",
+            "  {}: {} rounds, flow {:?}, {:?}",
             stage.name,
             stage.rounds,
-            stage.flow_bits_per_sec.map(|e| e.value / 1e9)
+            stage.flow_bits_per_sec.map(|e| e.value / 1e9),
+            stage.settings
         );
     }
 }

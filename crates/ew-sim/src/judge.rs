@@ -90,7 +90,7 @@ fn is_accusation(finding: &Finding) -> bool {
 fn infers(cause: Cause) -> bool {
     !matches!(
         cause,
-        Cause::CellsMissing
+        Cause::PairsMissing
             | Cause::HostMissing
             | Cause::MeasurementQuality
             | Cause::NotDetermined
@@ -221,7 +221,7 @@ fn of_racks(locations: &[PathLocation]) -> Vec<(RackId, Direction)> {
 }
 
 fn is_justified(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool {
-    let is_quality = matches!(finding.cause, Cause::CellsMissing | Cause::HostMissing);
+    let is_quality = matches!(finding.cause, Cause::PairsMissing | Cause::HostMissing);
     if is_quality && (truth.is_starved || truth.faults.iter().any(kills_connections)) {
         return true;
     }

@@ -51,7 +51,7 @@ fn nobody_is_accused_where_all_hosts_are_starved() {
             let analysis = qualify(seed, &case.topology, &noise);
             let accused = accusing(&analysis).filter(|finding| {
                 matches!(finding.subject, Subject::Host { .. } | Subject::Pair { .. })
-                    && !matches!(finding.cause, Cause::CellsMissing | Cause::HostMissing)
+                    && !matches!(finding.cause, Cause::PairsMissing | Cause::HostMissing)
             });
             let sentences: Vec<String> = accused
                 .map(|finding| sentence(&analysis, finding))
@@ -80,7 +80,7 @@ fn an_invalid_run_says_so_first_and_blames_nobody() {
             assert_eq!(verdict.status, VerdictStatus::Partial);
             assert!(said.starts_with("measurement invalid"), "{said}");
             let others = accusing(&analysis).skip(1);
-            let blamed = others.filter(|finding| finding.cause != Cause::CellsMissing);
+            let blamed = others.filter(|finding| finding.cause != Cause::PairsMissing);
             assert_eq!(blamed.count(), 0, "{said}");
         }
     }

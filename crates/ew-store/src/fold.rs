@@ -70,6 +70,7 @@ pub(crate) fn empty(manifest: RunManifest) -> Run {
             interleaved: Vec::new(),
             host_rates: Vec::new(),
             rate_limit: None,
+            line_rates: Vec::new(),
             dropped_tests: Vec::new(),
         },
         manifest,

@@ -182,6 +182,7 @@ impl Tables {
                 name: stage.name.clone(),
                 pattern: stage.pattern.name(),
                 workload: stage.workload.kind.name(),
+                aggressors: stage.workload_of_aggressors().kind.name(),
                 tool: stage.workload.tool.name(),
             })
         };

@@ -6,7 +6,7 @@ use ew_model::barrier::{Barrier, BarrierKind};
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters, InterfaceFacts};
 use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::End;
-use ew_model::record::{CpuUse, DatagramCounts, EndRecord, Interval, Remark, StreamRecord};
+use ew_model::record::{CpuUse, DatagramCounts, EndRecord, FigureNote, Interval, StreamRecord};
 use ew_model::scenario::{Expect, Scenario};
 use ew_model::telemetry::{CauseCounters, ProcessTraffic, ReadingCost, SoftnetCounters};
 use ew_model::workload::{Workload, WorkloadKind};
@@ -292,8 +292,8 @@ fn check_workload_columns(row: &BTreeMap<String, Field>) {
         (55, 800, 2)
     );
     assert_eq!(row["rx_cpu_busy_ns"], Field::Null);
-    let remarks = "sender-did-not-touch-bytes,paced-by-kernel";
-    assert_eq!(row["tx_remarks"], Field::Str(remarks.into()));
+    let notes = "sender-did-not-touch-bytes,paced-by-kernel";
+    assert_eq!(row["tx_remarks"], Field::Str(notes.into()));
     assert_eq!(row["rx_remarks"], Field::Str(String::new()));
 }
 
@@ -630,7 +630,10 @@ fn measured() -> FlowRecord {
                 cpus: 2,
                 ..CpuUse::default()
             }),
-            remarks: vec![Remark::SenderDidNotTouchBytes, Remark::PacedByKernel],
+            notes: vec![
+                FigureNote::SenderDidNotTouchBytes,
+                FigureNote::PacedByKernel,
+            ],
             ..EndRecord::default()
         }),
         receiver: Some(EndRecord {
@@ -768,6 +771,7 @@ fn plan() -> Plan {
         interleaved: Vec::new(),
         host_rates: Vec::new(),
         rate_limit: None,
+        line_rates: Vec::new(),
     }
 }
 

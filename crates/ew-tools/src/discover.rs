@@ -2,6 +2,7 @@
 
 use crate::process::{Cancel, run_to_end};
 use crate::tool::all;
+use ew_model::workload::Tool;
 use ew_sys::clock::monotonic_ns;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,11 +15,12 @@ const USUAL_FOLDERS: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/opt/bi
 /// Where Debian puts lmbench: in a folder for each architecture below it.
 const LMBENCH_FOLDER: &str = "/usr/lib/lmbench/bin";
 
-/// The tools found with all their programs, by the words of scenario files, each with what it
-/// reports of its version; those that show nothing with their package's.
+/// Those of the tools that are found with all their programs, by the words of scenario files, each
+/// with what it reports of its version; those that show nothing with their package's.
 #[must_use]
-pub fn discover() -> Vec<(String, String)> {
+pub fn discover(wanted: &[Tool]) -> Vec<(String, String)> {
     all()
+        .filter(|tool| wanted.contains(&tool.tool()))
         .filter_map(|tool| {
             let programs = tool.tool().programs().iter();
             let paths: Option<Vec<PathBuf>> = programs.map(|name| find_program(name)).collect();
@@ -89,5 +91,12 @@ mod tests {
     fn a_program_is_found_or_not() {
         assert!(find_program("sh").is_some());
         assert_eq!(find_program("no-such-program-anywhere"), None);
+    }
+
+    #[test]
+    fn a_host_is_searched_for_what_is_wanted_alone() {
+        assert_eq!(discover(&[]), []);
+        let found = discover(&[Tool::Ping]);
+        assert!(found.iter().all(|(name, _)| name == "ping"), "{found:?}");
     }
 }

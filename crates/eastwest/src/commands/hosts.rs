@@ -5,6 +5,7 @@ use crate::hosts::group_sources;
 use crate::output::{self, PlainArgs, RunsDirArg};
 use anyhow::anyhow;
 use clap::Args;
+use ew_analyze::racks::Evidence;
 use ew_model::{HostId, Inventory};
 use ew_plan::inventory;
 use std::process::ExitCode;
@@ -86,12 +87,21 @@ fn racks_of(args: &HostsArgs, wanted: &str) -> Outcome {
     let racks: Vec<String> = racks.collect();
     output::say(&format!(
         "a guess by {}: {:.0}% of {} pairs agree",
-        guess.evidence.name(),
+        made_from(guess.evidence),
         100.0 * guess.agreement,
         guess.pairs
     ));
     output::print(&racks.join(","));
     Ok(ExitCode::SUCCESS)
+}
+
+/// As in "a guess by ...".
+fn made_from(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Routers => "routers on traced paths",
+        Evidence::Rates => "rates",
+        Evidence::RoundTrips => "round-trip times",
+    }
 }
 
 /// As `--racks` takes it.

@@ -14,6 +14,7 @@ use ew_model::topology::Topology;
 use ew_model::units::format_duration_ns;
 use ew_model::{
     Inventory, Pattern, Plan, RecordedEvent, Run, RunEvent, RunManifest, Scenario, Tool,
+    WorkloadKind,
 };
 use ew_sim::Noise;
 use ew_store::RunWriter;
@@ -64,6 +65,8 @@ fn refuse_unmodelled(scenario: &Scenario) -> Result<(), Failure> {
             "an external tool"
         } else if matches!(test.pattern, Pattern::Congestion { .. }) {
             "queues as others' load fills them"
+        } else if test.workload.kind == WorkloadKind::FlowSizes {
+            "completion times of messages"
         } else {
             continue;
         };

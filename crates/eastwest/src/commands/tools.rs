@@ -27,7 +27,7 @@ pub(crate) struct ToolsArgs {
     #[command(flatten)]
     fleet: FleetArgs,
     /// Only these tools, separated by commas [default: all that eastwest drives]
-    #[arg(long, value_name = "TOOL", value_delimiter = ',', value_parser = PossibleValuesParser::new(external().map(Tool::name)))]
+    #[arg(long, value_name = "TOOL", value_delimiter = ',', value_parser = PossibleValuesParser::new(Tool::external().map(Tool::name)))]
     tool: Vec<String>,
     /// Install what is missing with the host's package manager, as root or by sudo that asks no
     /// password
@@ -82,10 +82,18 @@ async fn look(
     launcher: Arc<dyn Launcher>,
     options: LaunchOptions,
 ) -> Result<Listing, Failure> {
-    let ask = || survey(&inventory, Arc::clone(&launcher), options.clone());
+    let wanted = wanted(&args.tool);
+    let ask = || {
+        survey(
+            &inventory,
+            Arc::clone(&launcher),
+            options.clone(),
+            wanted.clone(),
+        )
+    };
     let before = ask().await.map_err(not_surveyed)?;
     let mut listing = Listing {
-        wanted: wanted(&args.tool),
+        wanted: wanted.clone(),
         now: before.clone(),
         before,
         installed: None,
@@ -111,14 +119,10 @@ fn not_surveyed(error: std::io::Error) -> Failure {
     }
 }
 
-fn external() -> impl Iterator<Item = Tool> {
-    Tool::ALL.into_iter().filter(|tool| *tool != Tool::Engine)
-}
-
 /// In the order help shows them.
 fn wanted(names: &[String]) -> Vec<Tool> {
     let is_named = |tool: &Tool| names.iter().any(|name| name == tool.name());
-    external()
+    Tool::external()
         .filter(|tool| names.is_empty() || is_named(tool))
         .collect()
 }

@@ -141,13 +141,6 @@ fn conntrack_words(analysis: &Analysis) -> Vec<String> {
     let inventory = &analysis.run.inventory;
     let refusing = analysis.hosts.iter();
     let refusing = refusing.filter_map(|host| Some((inventory.name(host.host), host.conntrack?)));
-    let words = refusing.map(|(node, refused)| {
-        format!(
-            "unreachable pods: conntrack of {node} dropped {} packets of new connections ({}): raise net.netfilter.nf_conntrack_max, or give address \
-             translation more addresses or ports",
-            refused.packets,
-            refused.why()
-        )
-    });
+    let words = refusing.map(|(node, refused)| ew_report::conntrack_words(node, &refused));
     words.collect()
 }

@@ -1,17 +1,21 @@
 //! Hosts whose clocks show other times: time namespaces give each agent a CLOCK_MONOTONIC of its
 //! own, so that an offset that is forgotten, or has the wrong sign, is one of minutes.
 
-use crate::common::{Finished, eastwest};
+use crate::common::{Finished, TestLab, can_run_labs};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
 
-/// In place of ssh: hosts are this machine, and their clocks ahead by 500 s for each number.
-const SSH: &str = r#"#!/bin/sh
-while [ "$1" != -- ]; do shift; done
-exec unshare --time --fork --kill-child --monotonic $(( ${2##*.} * 500 )) sh -c "$3"
+const LAB: &str = "racks: 1\nhosts-per-rack: 2\nnic: 1G\nsshd: true\n";
+/// In place of ssh on the controller: what it starts on a host has a clock that is ahead by 500 s
+/// for the host's number.
+const SSH: &str = r#"#!/bin/bash
+options=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
+[ $# -gt 2 ] || exec /usr/bin/ssh "${options[@]}" "$@"
+quoted=$(sed "s/'/'\\\\''/g" <<<"$3")
+exec /usr/bin/ssh "${options[@]}" -- "$2" "exec unshare --time --fork --kill-child --monotonic $(( ${2##*h} * 500 )) sh -c '$quoted'"
 "#;
 const S: i64 = 1_000_000_000;
 
@@ -30,24 +34,20 @@ fn can_shift_clocks() -> bool {
 }
 
 /// Two hosts, of which no flow is lost.
-fn run_pair(dir: &Path, args: &[&str]) -> Finished {
-    let ssh = dir.join("ssh");
+fn run_pair(lab: &TestLab, args: &[&str]) -> Finished {
+    let ssh = lab.work.path().join("ssh");
     std::fs::write(&ssh, SSH).unwrap();
     std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", dir.display(), std::env::var("PATH").unwrap());
-    let output = eastwest()
-        .args([
-            "run",
-            "pair",
-            "--fleet",
-            "ssh",
-            "--hosts",
-            "127.0.0.2,127.0.0.3",
-        ])
-        .args(["--set", "samples=2", "--duration", "1s", "--format", "json"])
+    let path = format!(
+        "{}:{}",
+        lab.work.path().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let output = lab
+        .ssh_run_command("pair", lab.work.path())
+        .args(["--hosts", "r1h1,r1h2"])
+        .args(["--set", "samples=2", "--duration", "1s"])
         .args(args)
-        .arg("--runs-dir")
-        .arg(dir.join("runs"))
         .env("PATH", path)
         .output()
         .unwrap();
@@ -59,9 +59,9 @@ fn run_pair(dir: &Path, args: &[&str]) -> Finished {
     finished
 }
 
-/// Of the run in a directory, host by host: offsets of all estimates.
-fn offsets_ns(dir: &Path) -> BTreeMap<u64, Vec<i64>> {
-    let run = std::fs::read_dir(dir.join("runs")).unwrap().next().unwrap();
+/// Of the lab's only run, host by host: offsets of all estimates.
+fn offsets_ns(lab: &TestLab) -> BTreeMap<u64, Vec<i64>> {
+    let run = std::fs::read_dir(lab.runs_dir()).unwrap().next().unwrap();
     let events = std::fs::read_to_string(run.unwrap().path().join("events.jsonl")).unwrap();
     let mut offsets: BTreeMap<u64, Vec<i64>> = BTreeMap::new();
     for line in events.lines() {
@@ -78,11 +78,11 @@ fn offsets_ns(dir: &Path) -> BTreeMap<u64, Vec<i64>> {
 
 #[test]
 fn clocks_that_are_minutes_apart_lose_no_flow() {
-    if !can_shift_clocks() {
+    if !can_run_labs() || !can_shift_clocks() {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let finished = run_pair(dir.path(), &[]);
+    let lab = TestLab::up(LAB);
+    let finished = run_pair(&lab, &[]);
     for stage in finished.json["stages"].as_array().unwrap() {
         let skew = stage["start_skew_ns"].as_array().unwrap();
         // Seconds would be a busy machine's; minutes the clocks'.
@@ -92,9 +92,9 @@ fn clocks_that_are_minutes_apart_lose_no_flow() {
             "{stage:#}"
         );
     }
-    let offsets = offsets_ns(dir.path());
+    let offsets = offsets_ns(&lab);
     assert_eq!(offsets.len(), 2);
-    for (host, ahead_ns) in [(0, 1000 * S), (1, 1500 * S)] {
+    for (host, ahead_ns) in [(0, 500 * S), (1, 1000 * S)] {
         for offset_ns in &offsets[&host] {
             assert!((offset_ns - ahead_ns).abs() < S / 10, "{offsets:?}");
         }
@@ -103,12 +103,12 @@ fn clocks_that_are_minutes_apart_lose_no_flow() {
 
 #[test]
 fn one_way_delays_know_nothing_of_the_clocks() {
-    if !can_shift_clocks() {
+    if !can_run_labs() || !can_shift_clocks() {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let lab = TestLab::up(LAB);
     let datagrams = ["--workload", "udp-stream", "--set", "rate=20M"];
-    let finished = run_pair(dir.path(), &datagrams);
+    let finished = run_pair(&lab, &datagrams);
     for stage in finished.json["stages"].as_array().unwrap() {
         let times = &stage["datagrams"]["one_way"]["times"];
         assert!(times["count"].as_u64().unwrap() > 0, "{stage:#}");

@@ -12,6 +12,7 @@ mod accuracy;
 mod common;
 mod congestion;
 mod faults;
+mod flow_completion;
 mod max_rate;
 mod paths;
 mod witness;

@@ -29,7 +29,7 @@ struct Drifting {
     to_agent: VecDeque<(u64, Vec<u8>)>,
     to_controller: VecDeque<(u64, Vec<u8>)>,
     dice: u64,
-    /// Whether it obeys the controller's timelines after the first.
+    /// Whether it obeys the controller's timelines, or knows a start alone.
     follows: bool,
     timeline: Option<Timeline>,
     specs: Vec<RoundSpec>,
@@ -76,7 +76,9 @@ impl Drifting {
 
     /// Load makes queues in one direction or the other.
     fn delay_ns(&mut self, is_loaded: bool) -> u64 {
-        self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005) + 1_442_695_040_888_963_407;
+        // Knuth's MMIX, as a linear congruential generator.
+        let product = self.dice.wrapping_mul(6_364_136_223_846_793_005);
+        self.dice = product.wrapping_add(1_442_695_040_888_963_407);
         let queue_ns = (self.dice >> 33) % QUEUE_NS;
         IDLE_NS + if is_loaded { queue_ns } else { queue_ns / 400 }
     }
@@ -130,7 +132,10 @@ impl Drifting {
         match event {
             AgentEvent::Welcomed(_) => self.agent.ready(HostFacts::default(), 1).unwrap(),
             AgentEvent::Stage(order) => self.agent.accept(order.stage).unwrap(),
-            AgentEvent::Go { timeline, .. } => self.timeline = Some(timeline),
+            AgentEvent::Go { timeline, .. } if self.follows => self.timeline = Some(timeline),
+            AgentEvent::Go { timeline, .. } => {
+                self.timeline = Some(Timeline::from_start(timeline.start_ns));
+            }
             AgentEvent::Retime(timeline) if self.follows => self.timeline = Some(timeline),
             AgentEvent::Retime(_) => {}
             other => panic!("{other:?}"),

@@ -59,7 +59,6 @@ pub(super) fn compare(
         q_value: None,
         change: Change::Unknown,
         beyond_threshold: false,
-        reason: tested.p_value.is_none().then(|| too_little(method)),
         pairs: pairs(&a, &b, &flows),
         hosts: hosts(&a, &b, &flows),
     })
@@ -153,18 +152,6 @@ fn over_hosts(a: &Values, b: &Values, flows: &[&Pair]) -> Option<(f64, f64)> {
         .collect();
     let (low, high) = interval_over_hosts(&flows, names.len(), SEED)?;
     Some((low.exp(), high.exp()))
-}
-
-fn too_little(method: Method) -> String {
-    let (base, other, what) = match method {
-        Method::Flows { flows } => (flows, flows, "flows"),
-        Method::DifferentFlows { base, other } => (base, other, "flows"),
-        Method::Rounds { base, other } => (base, other, "rounds"),
-        Method::Runs { base, other } => (base, other, "runs"),
-    };
-    format!(
-        "{base} against {other} {what} cannot show a difference at 95%; repeat with `--set samples=6`, or with more hosts"
-    )
 }
 
 /// Each flow by its change against those of all, the worst change first.

@@ -6,7 +6,7 @@ use super::uplinks::{RackDirection, Reach};
 use crate::observations::Observations;
 use crate::stats::{median, median_estimate, scaled};
 use ew_model::RackId;
-use ew_model::analysis::{Estimate, RackPairAnalysis};
+use ew_model::analysis::{Estimate, RackPairAnalysis, Undetermined};
 use std::collections::BTreeMap;
 
 /// Every ordered pair of racks, in order.
@@ -25,7 +25,7 @@ pub(super) fn rack_pairs(
 pub(super) fn unknown_pairs(observations: &Observations<'_>) -> Vec<RackPairAnalysis> {
     let racks = observations.inventory().racks.len();
     let unknown = |(from, to)| RackPairAnalysis {
-        reason: Some("not measured".into()),
+        details: Some(Undetermined::NotMeasured),
         ..empty(from, to)
     };
     pairs(racks).map(unknown).collect()
@@ -50,7 +50,7 @@ fn empty(from: usize, to: usize) -> RackPairAnalysis {
         ramp: Vec::new(),
         knee_senders: None,
         uplink_bits_per_sec: None,
-        reason: None,
+        details: None,
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn hold_against_line_rate(pair: &mut RackPairAnalysis, share: f64) {
     };
     if pair.limited == Some(false) {
         pair.limited = None;
-        pair.reason = Some(format!("tested up to {:.0}% of line rate", 100.0 * share));
+        pair.details = Some(Undetermined::TestedUpTo { share });
     }
 }
 
@@ -108,9 +108,7 @@ fn pair(
             .zip(typical)
             .map(|(limit, nic)| capacity(limit) / nic),
         uplink_bits_per_sec: limit.filter(|_| is_limited).map(capacity),
-        reason: limited
-            .is_none()
-            .then(|| "nothing asked as much of it as its hosts can do".to_owned()),
+        details: limited.is_none().then_some(Undetermined::NotLoaded),
         ..empty(from, to)
     }
 }

@@ -34,16 +34,6 @@ impl Evidence {
     /// From what is certain to what other causes may imitate.
     pub(super) const ALL: [Self; 3] = [Self::Routers, Self::Rates, Self::RoundTrips];
 
-    /// As in "a guess by ...".
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Routers => "routers on traced paths",
-            Self::Rates => "rates",
-            Self::RoundTrips => "round-trip times",
-        }
-    }
-
     /// By pair; empty where the run has nothing of it.
     pub(super) fn nearness(self, run: &Run) -> BTreeMap<Pair, f64> {
         match self {

@@ -6,7 +6,6 @@ mod bad_path;
 mod below_link;
 mod black_hole;
 mod bond_member;
-mod cells_missing;
 mod collisions;
 mod core_saturated;
 mod cpu_quota;
@@ -23,6 +22,7 @@ mod measurement;
 mod mtu;
 mod nic_classes;
 mod not_determined;
+mod pairs_missing;
 mod path_loss;
 mod paths;
 mod peers;
@@ -67,7 +67,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
     if let Some(invalid) = measurement::find(case) {
         return [
             host_missing::find(case),
-            cells_missing::find(case),
+            pairs_missing::find(case),
             black_hole::find(case).into_iter().collect(),
             vec![invalid],
         ]
@@ -93,7 +93,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         latency::find(case).into_iter().collect(),
         loss::find(case),
         incast::find(case),
-        cells_missing::find(case),
+        pairs_missing::find(case),
     ]
     .concat();
     findings.extend(nic_classes::find(case));

@@ -6,7 +6,6 @@ mod points;
 mod shape;
 
 use crate::observations::{Observations, StageView};
-use ew_model::finding::Evidence;
 use ew_model::sweep::SweepAnalysis;
 use points::Measured;
 
@@ -45,25 +44,21 @@ fn sweep(name: &str, stages: &[&StageView<'_>]) -> Option<SweepAnalysis> {
     let timers = breaks::timers(&curve, workload);
     let clean = breaks::without(&curve, &timers);
     let line = shape::line(&clean);
-    let (half_performance, half_doubt) = shape::half_performance(&clean, line);
-    let (saturation, end_doubt) = shape::saturation(&clean);
+    let (half_performance, half_note) = shape::half_performance(&clean, line);
+    let (saturation, end_note) = shape::saturation(&clean);
     let mut steps = breaks::steps(&clean, workload);
     steps.extend(timers);
     steps.sort_by_key(|step| (step.from_bytes, step.to_bytes));
     Some(SweepAnalysis {
         name: name.to_owned(),
-        workload: format!("{} ({})", workload.kind.name(), workload.tool.name()),
+        workload: workload.label(),
         kind: workload.kind,
         points,
         half_performance,
         saturation,
         steps,
-        doubts: half_doubt.into_iter().chain(end_doubt).collect(),
+        notes: half_note.into_iter().chain(end_note).collect(),
     })
-}
-
-fn evidence(text: String, source: String) -> Evidence {
-    Evidence { text, source }
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! The shape of a curve: a straight line of time over size, the size n1/2 of half the rate,
 //! saturation.
 
-use super::evidence;
 use super::points::{Measured, smoothed};
 use crate::stats::quantile;
-use ew_model::sweep::{HalfPerformance, Saturation, TimeLine};
-use ew_model::units::{format_bits_per_sec, format_duration_ns, format_whole_bytes};
+use ew_model::sweep::{CurveNote, HalfPerformance, Saturation, TimeLine};
 
 /// Fewest points for a line.
 const MIN_FOR_LINE: usize = 5;
@@ -50,9 +48,10 @@ pub(super) fn line(curve: &[Measured]) -> Option<TimeLine> {
 pub(super) fn half_performance(
     curve: &[Measured],
     line: Option<TimeLine>,
-) -> (Option<HalfPerformance>, Option<String>) {
-    let Some((peak, _)) = peak(curve) else {
-        return (None, Some("nothing was measured".into()));
+) -> (Option<HalfPerformance>, Option<CurveNote>) {
+    let (Some((peak, _)), Some(first), Some(last)) = (peak(curve), curve.first(), curve.last())
+    else {
+        return (None, Some(CurveNote::NothingMeasured));
     };
     let line = line.filter(|line| line.off <= LINE_FITS);
     // A line's own rate may lie a little off all that was seen; far off, it no longer follows from
@@ -61,45 +60,21 @@ pub(super) fn half_performance(
     let is_told = |rate: &f64| (0.9 * peak..1.25 * peak).contains(rate);
     let endless = of_line.filter(is_told).unwrap_or(peak);
     let Some(bytes) = crossing(curve, endless / 2.0) else {
-        let doubt = "even the smallest size has more than half of the max rate, so n1/2 is less";
-        return (None, Some(doubt.into()));
+        return (None, Some(CurveNote::HalfBelowSmallest));
     };
     let half = HalfPerformance {
         bytes,
         endless_bits_per_sec: endless,
         line,
-        evidence: half_evidence(curve, peak, line),
+        max_bits_per_sec: peak,
+        sizes: curve.len() as u32,
+        stages: [first, last].map(|point| point.stage.clone()),
     };
     (Some(half), None)
 }
 
-fn half_evidence(
-    curve: &[Measured],
-    peak: f64,
-    line: Option<TimeLine>,
-) -> Vec<ew_model::finding::Evidence> {
-    let sizes = format!(
-        "flows.parquet: {} sizes, `{}` to `{}`",
-        curve.len(),
-        curve.first().map_or("", |p| &p.stage),
-        curve.last().map_or("", |p| &p.stage)
-    );
-    let max = format!("the max rate is {}", format_bits_per_sec(peak));
-    let fitted = match line {
-        Some(line) => format!(
-            "the times lie on {} + size / {} within {:.1}% for three in four, which has its half at {}",
-            format_duration_ns(line.start_ns as u64),
-            format_bits_per_sec(line.bits_per_sec),
-            100.0 * line.off,
-            format_whole_bytes((line.start_ns * line.bits_per_sec / 8e9) as u64),
-        ),
-        None => "no straight line describes the times; the max rate is taken as that of endless messages".into(),
-    };
-    vec![evidence(max, sizes.clone()), evidence(fitted, sizes)]
-}
-
 /// From where on greater messages bring little more, and notes on the curve's end.
-pub(super) fn saturation(curve: &[Measured]) -> (Option<Saturation>, Option<String>) {
+pub(super) fn saturation(curve: &[Measured]) -> (Option<Saturation>, Option<CurveNote>) {
     let (Some((peak, at)), Some(last)) = (peak(curve), curve.last()) else {
         return (None, None);
     };
@@ -108,11 +83,8 @@ pub(super) fn saturation(curve: &[Measured]) -> (Option<Saturation>, Option<Stri
     let short = rates[..at].iter().rposition(|rate| *rate < enough);
     let first = short.map_or(0, |position| position + 1);
     if curve[first].bytes > last.bytes / 2 {
-        let doubt = format!(
-            "the rate still rises at {}: greater messages may go faster, and the asymptotic figures are then too low",
-            format_whole_bytes(last.bytes)
-        );
-        return (None, Some(doubt));
+        let message_bytes = last.bytes;
+        return (None, Some(CurveNote::StillRises { message_bytes }));
     }
     let saturation = Saturation {
         message_bytes: curve[first].bytes,
@@ -120,12 +92,9 @@ pub(super) fn saturation(curve: &[Measured]) -> (Option<Saturation>, Option<Stri
         greatest_bits_per_sec: peak,
     };
     let end = rates.last().copied().unwrap_or(peak);
-    let falls = (end < FALLS_BELOW * peak).then(|| {
-        format!(
-            "the rate falls again to {:.0}% of its max at {}",
-            100.0 * end / peak,
-            format_whole_bytes(last.bytes)
-        )
+    let falls = (end < FALLS_BELOW * peak).then_some(CurveNote::FallsAgain {
+        share: end / peak,
+        message_bytes: last.bytes,
     });
     (Some(saturation), falls)
 }

@@ -1,7 +1,7 @@
 use super::points::Measured;
 use super::{breaks, shape};
 use ew_model::analysis::LatencyFigures;
-use ew_model::sweep::{StepKind, SweepStep};
+use ew_model::sweep::{CurveNote, StepKind, SweepStep};
 use ew_model::workload::{Workload, WorkloadKind};
 
 /// NetPIPE's series and the segments of an Ethernet.
@@ -86,17 +86,18 @@ fn a_line_gives_its_half_performance_and_saturation() {
     let line = shape::line(&curve).unwrap();
     assert_near(line.start_ns, 20_000.0, 0.02);
     assert_near(line.bits_per_sec, 10e9, 0.02);
-    let (half, doubt) = shape::half_performance(&curve, Some(line));
+    let (half, note) = shape::half_performance(&curve, Some(line));
     let half = half.unwrap();
     // Where the rate is half of the largest, 2% off in time is 4% off in size.
     assert_near(half.bytes, 25_000.0, 0.06);
     assert_near(half.endless_bits_per_sec, 10e9, 0.03);
-    assert_eq!((half.evidence.len(), doubt), (2, None));
-    let (saturation, doubt) = shape::saturation(&curve);
+    let sizes = sizes().len() as u32;
+    assert_eq!((half.sizes, note), (sizes, None));
+    let (saturation, note) = shape::saturation(&curve);
     // 90% of 10 Gb/s is at nine times n1/2; 3% off in rate is a third off
     // in size there, and sizes are a factor of two apart.
     assert!((131_072..=524_291).contains(&saturation.unwrap().message_bytes));
-    assert_eq!(doubt, None);
+    assert_eq!(note, None);
     assert_eq!(kinds(&breaks::timers(&curve, &ping_pong(true))), []);
     assert_eq!(kinds(&breaks::steps(&curve, &ping_pong(true))), []);
 }
@@ -107,17 +108,21 @@ fn a_curve_that_still_rises_has_no_saturation() {
         .into_iter()
         .filter(|p| p.bytes <= 32_768)
         .collect();
-    let (saturation, doubt) = shape::saturation(&rising);
+    let (saturation, note) = shape::saturation(&rising);
     assert!(saturation.is_none());
-    assert!(doubt.unwrap().contains("still rises at 32 KiB"));
+    let message_bytes = 32 << 10;
+    assert_eq!(note, Some(CurveNote::StillRises { message_bytes }));
 }
 
 #[test]
 fn a_curve_that_falls_again_is_said_to() {
     let falling = curve(|bytes| if bytes > 2 << 20 { bytes as f64 } else { 0.0 });
-    let (saturation, doubt) = shape::saturation(&falling);
+    let (saturation, note) = shape::saturation(&falling);
     assert!(saturation.unwrap().message_bytes <= 262_147);
-    assert!(doubt.unwrap().contains("falls again to 4"));
+    let Some(CurveNote::FallsAgain { share, .. }) = note else {
+        panic!("{note:?}");
+    };
+    assert!((0.4..0.5).contains(&share), "{share}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::{run, scenario};
 use ew_analyze::compare::{CompareOptions, Runs, compare, figures};
 use ew_analyze::trend::{RunFigures, changes, trends};
 use ew_model::Run;
-use ew_model::comparison::{Change, Comparison, ComparisonVerdict, Method};
+use ew_model::comparison::{Change, Comparison, ComparisonNote, ComparisonVerdict, Method};
 
 /// How much the level of a network varies from run to run.
 const LEVEL_SPREAD: f64 = 0.01;
@@ -100,11 +100,8 @@ fn three_runs_of_each_show_a_change_of_the_network() {
     let two = of_days(&base[..2], &other, &[], Some(0.05));
     assert_eq!(throughput(&two).change, Change::Different);
     assert_eq!(two.verdict, ComparisonVerdict::Different);
-    let more = two
-        .remarks
-        .iter()
-        .any(|r| r.contains("3 runs or more of each"));
-    assert!(more, "{:?}", two.remarks);
+    let has_more = two.notes.contains(&ComparisonNote::TooFewRuns);
+    assert!(has_more, "{:?}", two.notes);
 }
 
 #[test]

@@ -26,6 +26,7 @@
 
 mod busy_poll;
 mod cookie;
+mod flow_sizes;
 mod pacer;
 mod ping;
 mod requests;
@@ -45,7 +46,7 @@ use crate::data_ports::DataPorts;
 use crate::round::RoundShared;
 use crate::stream::Stream;
 use crate::tally::Tally;
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_model::workload::{Workload, WorkloadKind};
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
@@ -196,7 +197,7 @@ impl Slot<'_> {
         let ports = &self.shared.ports;
         let is_in_range = ports.bind(self.shared.address, chosen, bind)?;
         if !is_in_range {
-            self.stream.remark(Remark::PortOutsideRange);
+            self.stream.note(FigureNote::PortOutsideRange);
         }
         Ok(())
     }
@@ -251,6 +252,7 @@ pub(crate) fn prepare(workload: &Workload) -> Result<Arc<dyn Prepared>, String> 
         WorkloadKind::TcpCrr => Ok(Arc::new(tcp_crr::TcpConnections::new(workload))),
         WorkloadKind::Ping => Ok(Arc::new(ping::Pings::new(workload)?)),
         WorkloadKind::Trace => Ok(Arc::new(trace::Traces)),
+        WorkloadKind::FlowSizes => Ok(Arc::new(flow_sizes::Messages::new(workload))),
     }
 }
 

@@ -8,7 +8,7 @@ use super::transfer::{Content, ReceivePath, SendPath};
 use super::{Broken, Io, Machine, Prepared, Slot, Wait};
 use crate::stream::Stream;
 use crate::tally::Tally;
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_model::workload::{Limit, ReceiveMode, SendMode, Workload};
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
@@ -81,7 +81,7 @@ impl TcpStreams {
         };
         let rate = slot.stream.bits_per_sec.or(self.stream_bits_per_sec);
         let pacer = rate.map(|rate| {
-            slot.stream.remark(Remark::PacedByEngine);
+            slot.stream.note(FigureNote::PacedByEngine);
             Pacer::new(rate, load_from_ns, self.content.len())
         });
         Sender {

@@ -13,7 +13,7 @@
 use super::{Broken, Io, Machine, Prepared, Slot, Wait, requests};
 use crate::hello::{ACK_BYTES, Ends, HELLO_BYTES, Hello, acknowledgement, same_secret};
 use crate::stream::{Ports, Stream};
-use ew_model::record::{Remark, TracedPath};
+use ew_model::record::{FigureNote, TracedPath};
 use ew_proto::message::{Role, RunToken};
 use ew_sys::clock::monotonic_ns;
 use ew_sys::error_queue::{icmp_error_from, keep_icmp_errors};
@@ -156,7 +156,7 @@ impl Tracer {
                 Ok(())
             }
             Err(error) if is_among(&error, &BUSY) => {
-                io.stream.remark(Remark::SourcePortBusy);
+                io.stream.note(FigureNote::SourcePortBusy);
                 self.is_port_busy = true;
                 Ok(())
             }

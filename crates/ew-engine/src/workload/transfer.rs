@@ -1,12 +1,12 @@
 //! The ways to hand bulk bytes to the kernel and to take them from it. A way that is not there
-//! becomes ordinary copying, with a remark on the stream.
+//! becomes ordinary copying, with a note on the stream.
 
 use super::busy_poll::BusyPoll;
 use super::tcp::{received, send, sent};
 use super::{Broken, CALL_TIMEOUT, Io, Slot};
 use crate::buffer::PageBuffer;
 use crate::stream::Stream;
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_model::workload::{ReceiveMode, SendMode};
 use ew_sys::clock::monotonic_ns;
 use ew_sys::socket::{Interest, wait_ready};
@@ -90,7 +90,7 @@ impl SendPath {
     ) -> Self {
         match (mode, &content.file) {
             (SendMode::Sendfile, Some(file)) => {
-                stream.remark(Remark::SenderDidNotTouchBytes);
+                stream.note(FigureNote::SenderDidNotTouchBytes);
                 Self::File(Arc::clone(file))
             }
             (SendMode::Zerocopy, _) if allow_zerocopy(socket).is_ok() => Self::Zerocopy {
@@ -98,7 +98,7 @@ impl SendPath {
                 is_noted: false,
             },
             (SendMode::Zerocopy, _) => {
-                stream.remark(Remark::ZerocopyUnavailable);
+                stream.note(FigureNote::ZerocopyUnavailable);
                 Self::Copy
             }
             _ => Self::Copy,
@@ -146,7 +146,7 @@ fn harvest(io: &Io<'_>, socket: &TcpStream, is_noted: &mut bool) -> Result<(), B
     })?;
     if done.copied && !*is_noted {
         *is_noted = true;
-        io.stream.remark(Remark::ZerocopySendCopied);
+        io.stream.note(FigureNote::ZerocopySendCopied);
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ impl ReceivePath {
         match mode {
             ReceiveMode::Copy => Self::Copy,
             ReceiveMode::Discard => {
-                stream.remark(Remark::ReceiverDidNotSeeBytes);
+                stream.note(FigureNote::ReceiverDidNotSeeBytes);
                 Self::Discard(BusyPoll::new(slot, BUSY_POLL_NS))
             }
             ReceiveMode::Mmap => match ReceiveMapping::new(&socket, MAPPING_BYTES) {
@@ -167,7 +167,7 @@ impl ReceivePath {
                     copied_bytes: 0,
                 },
                 Err(_) => {
-                    stream.remark(Remark::ZerocopyUnavailable);
+                    stream.note(FigureNote::ZerocopyUnavailable);
                     Self::Copy
                 }
             },
@@ -213,7 +213,7 @@ impl ReceivePath {
         } = self
             && copied_bytes > mapped_bytes
         {
-            stream.remark(Remark::MappedReceiveCopied);
+            stream.note(FigureNote::MappedReceiveCopied);
         }
     }
 }

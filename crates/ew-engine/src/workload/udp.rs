@@ -11,7 +11,7 @@
 use super::{Broken, Io, Offer, OwnSocket, Slot, cookie};
 use crate::connect::is_timeout;
 use crate::stream::Ports;
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_sys::datagram::{MAX_BYTES, Received, enlarge_receive_buffer, receive_many, send_many};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::cell::Cell;
@@ -96,7 +96,7 @@ impl OwnSocket for Channel {
         });
         let chosen = slot.stream.chosen_ports.filter(|_| !is_served);
         if chosen.is_some_and(|ports| slot.shared.ports.within(ports.first()) != local) {
-            slot.stream.remark(Remark::SourcePortBusy);
+            slot.stream.note(FigureNote::SourcePortBusy);
         }
         Ok(())
     }
@@ -283,7 +283,7 @@ fn bind(slot: &Slot<'_>) -> io::Result<UdpSocket> {
     if is_less(asked.send_buffer_bytes, socket.send_buffer_size()?)
         || is_less(asked.receive_buffer_bytes, socket.recv_buffer_size()?)
     {
-        slot.stream.remark(Remark::SettingRefused);
+        slot.stream.note(FigureNote::SettingRefused);
     }
     slot.bind(|at| socket.bind(&at.into()))?;
     Ok(socket.into())

@@ -14,7 +14,7 @@ use super::udp::{Channel, HEADER_BYTES, PAUSE_NS, Sent, check_bytes};
 use super::{Broken, Io, Machine, OwnSocket, Prepared, Slot, Wait};
 use crate::stream::Stream;
 use crate::tally::Tally;
-use ew_model::record::{DatagramCounts, Remark};
+use ew_model::record::{DatagramCounts, FigureNote};
 use ew_model::workload::{Limit, Workload};
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
@@ -122,7 +122,7 @@ impl UdpStreams {
         let mut burst = self.batch();
         let rate = slot.stream.bits_per_sec.or(self.stream_bits_per_sec);
         let pacer = rate.map(|rate| {
-            slot.stream.remark(Remark::PacedByEngine);
+            slot.stream.note(FigureNote::PacedByEngine);
             let per_burst = rate / 8.0 / BURSTS_PER_SEC / self.message_bytes as f64;
             burst = (per_burst as usize).clamp(1, burst);
             Pacer::new(rate, load_from_ns, self.message_bytes)
@@ -278,7 +278,7 @@ impl Sender {
             outcome => {
                 if outcome.is_ok() && count > 1 && !self.has_told {
                     self.has_told = true;
-                    io.stream.remark(Remark::Segmented);
+                    io.stream.note(FigureNote::Segmented);
                 }
                 self.channel.sent(outcome.map(|_| count))
             }
@@ -415,7 +415,7 @@ impl Receiver {
         io.counters.add_received(payload as u64);
         if has_train && !self.has_told {
             self.has_told = true;
-            io.stream.remark(Remark::Segmented);
+            io.stream.note(FigureNote::Segmented);
         }
         // The last one may be lost: so far this is the end.
         if self.is_limited {

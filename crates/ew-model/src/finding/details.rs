@@ -6,7 +6,6 @@ mod bad_path;
 mod below_link;
 mod black_hole;
 mod bond_member;
-mod cells_missing;
 mod congestion;
 mod core_saturated;
 mod cpu_quota;
@@ -23,6 +22,7 @@ mod measurement;
 mod mtu;
 mod nic_classes;
 mod not_determined;
+mod pairs_missing;
 mod parts;
 mod path_loss;
 mod paths;
@@ -44,7 +44,6 @@ pub use bad_path::{BadPathByRouter, BadPathByShare};
 pub use below_link::{BelowLinkSpeed, SharedLimit, SingleConnections};
 pub use black_hole::BlackHole;
 pub use bond_member::{BondMember, BusiestMember};
-pub use cells_missing::{FlowsMissing, MissingWith, RefusingHost, StageMissing, StagesMissing};
 pub use congestion::Congestion;
 pub use core_saturated::{CpuTaker, Extent, FullCpu, LateSampler, StarvedThreads};
 pub use cpu_quota::CpuQuota;
@@ -63,6 +62,7 @@ pub use nic_classes::{NicClass, NicClasses};
 pub use not_determined::{
     FlowsUnexplained, NoCpuLeft, StageBelow, UnexplainedHost, UnexplainedPair,
 };
+pub use pairs_missing::{FlowsMissing, MissingWith, RefusingHost, StageMissing, StagesMissing};
 pub use parts::{Directions, OwnAndPeers, PathLocation, PathRouter};
 pub use path_loss::{CountedLoss, LossOnLink, LossyUplinks};
 pub use paths::{

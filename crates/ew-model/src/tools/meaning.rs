@@ -3,20 +3,22 @@
 //! where that is documented.
 
 use crate::workload::{Tool, Workload, WorkloadKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What the figures of a workload's tool are figures of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meaning {
-    /// What is timed or counted, in words.
-    pub measures: &'static str,
+    /// What is timed or counted.
+    pub measures: Measures,
     /// Which figure of many it is.
     pub statistic: Statistic,
     /// What to multiply a time with to have a round trip.
     pub round_trips: f64,
     /// Who counts the bytes or the transactions.
-    pub counted_by: &'static str,
+    pub counted_by: CountedBy,
     /// How connections are used.
-    pub connections: &'static str,
+    pub connections: Connections,
     /// Payload of one message; headers are in no tool's figures.
     pub message_bytes: u64,
     /// Whether small messages leave at once. `None` where there is no such choice.
@@ -25,8 +27,70 @@ pub struct Meaning {
     pub fixed_buffers_bytes: Option<u64>,
 }
 
+/// What a tool times or counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measures {
+    /// Payload in one direction.
+    OneWayPayload,
+    /// A message over half of its round trip, the best of trials; each direction is idle half of
+    /// the time.
+    MessageOverHalfRoundTrip,
+    /// A round trip.
+    RoundTrip,
+    /// Half of a round trip.
+    HalfRoundTrip,
+    /// A round trip of the kernel's answer, up to the answer's time stamp.
+    EchoToTimestamp,
+    /// A round trip of the kernel's answer, up to the process.
+    EchoToProcess,
+    /// A round trip of a SYN that reached the peer.
+    SynRoundTrip,
+    /// A new socket, connect and close, nothing sent: one round trip.
+    ConnectAndClose,
+    /// Connect, request, response: two round trips. The close, a reset, and the socket, which
+    /// connects again, are not in it.
+    ConnectAndRequest,
+    /// A new socket, connect, request, response: two round trips; then until the peer has closed,
+    /// too, and close.
+    ConnectUntilClosed,
+    /// Completion of a message: from its arrival to the answer to its end.
+    Completion,
+}
+
+/// Who counts the bytes or the transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CountedBy {
+    /// The client.
+    Client,
+    /// The sender.
+    Sender,
+    /// The sender, as time per message.
+    SenderPerMessage,
+    /// The receiver.
+    Receiver,
+}
+
+/// How connections are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connections {
+    /// There are none.
+    None,
+    /// One, kept.
+    OneKept,
+    /// One socket without a connection, kept.
+    OneSocketKept,
+    /// One for each transaction.
+    PerTransaction,
+    /// One for each hop, reset.
+    PerHop,
+}
+
 /// Which figure of many a tool reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Statistic {
     /// Bytes or transactions over time.
     Rate,
@@ -35,6 +99,7 @@ pub enum Statistic {
     /// Arithmetic mean, which a few slow ones raise.
     Mean,
     /// The best of its trials.
+    #[serde(rename = "best of trials")]
     Least,
 }
 
@@ -69,30 +134,21 @@ impl Workload {
         (self.tool, self.kind) == (Tool::Lmbench, WorkloadKind::TcpCrr)
     }
 
-    fn measures(&self) -> &'static str {
+    fn measures(&self) -> Measures {
         match (self.kind, self.tool) {
-            (WorkloadKind::TcpStream, Tool::Netpipe) => {
-                "a message over half of its round trip, the best of trials; each direction rests half of the time"
-            }
-            (WorkloadKind::TcpStream | WorkloadKind::UdpStream, _) => "payload, one way",
-            (WorkloadKind::TcpCrr, Tool::Lmbench) => {
-                "a new socket, connect and close, nothing sent: one round trip"
-            }
+            (WorkloadKind::TcpStream, Tool::Netpipe) => Measures::MessageOverHalfRoundTrip,
+            (WorkloadKind::TcpStream | WorkloadKind::UdpStream, _) => Measures::OneWayPayload,
+            (WorkloadKind::TcpCrr, Tool::Lmbench) => Measures::ConnectAndClose,
             // By strace the last call before close waits for the peer's end of the connection,
             // which has a segment of its own.
-            (WorkloadKind::TcpCrr, Tool::Netperf) => {
-                "a new socket, connect, ask, answer: two round trips; then until the peer has closed, too, and close"
-            }
-            (WorkloadKind::TcpCrr, _) => {
-                "connect, ask, answer: two round trips; the close, a reset, and the socket, which connects again, are not in it"
-            }
-            (_, Tool::Netpipe | Tool::Qperf) => "half of a round trip",
-            (WorkloadKind::Ping, Tool::Ping) => {
-                "round trip, answered by the kernel, up to its time stamp of the answer"
-            }
-            (WorkloadKind::Ping, _) => "round trip, answered by the kernel, up to the process",
-            (WorkloadKind::Trace, _) => "round trip of a SYN that reached the peer",
-            (_, _) => "round trip",
+            (WorkloadKind::TcpCrr, Tool::Netperf) => Measures::ConnectUntilClosed,
+            (WorkloadKind::TcpCrr, _) => Measures::ConnectAndRequest,
+            (_, Tool::Netpipe | Tool::Qperf) => Measures::HalfRoundTrip,
+            (WorkloadKind::Ping, Tool::Ping) => Measures::EchoToTimestamp,
+            (WorkloadKind::Ping, _) => Measures::EchoToProcess,
+            (WorkloadKind::Trace, _) => Measures::SynRoundTrip,
+            (WorkloadKind::FlowSizes, _) => Measures::Completion,
+            (_, _) => Measures::RoundTrip,
         }
     }
 
@@ -113,24 +169,26 @@ impl Workload {
         }
     }
 
-    fn counted_by(&self) -> &'static str {
+    fn counted_by(&self) -> CountedBy {
         match (self.tool, self.kind.is_bulk()) {
-            (_, false) => "the client",
+            (_, false) => CountedBy::Client,
             (Tool::Sockperf | Tool::Iperf, true) if self.kind == WorkloadKind::TcpStream => {
-                "the sender"
+                CountedBy::Sender
             }
-            (Tool::Netpipe, true) => "the sender, as time per message",
-            (_, true) => "the receiver",
+            (Tool::Netpipe, true) => CountedBy::SenderPerMessage,
+            (_, true) => CountedBy::Receiver,
         }
     }
 
-    fn connections(&self) -> &'static str {
+    fn connections(&self) -> Connections {
         match self.kind {
-            WorkloadKind::TcpCrr => "one per transaction",
-            WorkloadKind::Ping => "none",
-            WorkloadKind::Trace => "one per hop, reset",
-            WorkloadKind::UdpStream | WorkloadKind::UdpRr => "one socket, kept",
-            WorkloadKind::TcpStream | WorkloadKind::TcpRr => "one, kept",
+            WorkloadKind::TcpCrr => Connections::PerTransaction,
+            WorkloadKind::Ping => Connections::None,
+            WorkloadKind::Trace => Connections::PerHop,
+            WorkloadKind::UdpStream | WorkloadKind::UdpRr => Connections::OneSocketKept,
+            WorkloadKind::TcpStream | WorkloadKind::TcpRr | WorkloadKind::FlowSizes => {
+                Connections::OneKept
+            }
         }
     }
 
@@ -141,26 +199,14 @@ impl Workload {
                 Some(true)
             }
             WorkloadKind::TcpStream if self.tool == Tool::Netpipe => Some(true),
-            WorkloadKind::TcpStream | WorkloadKind::TcpRr | WorkloadKind::TcpCrr => {
-                Some(self.socket.nodelay)
-            }
+            WorkloadKind::TcpStream
+            | WorkloadKind::TcpRr
+            | WorkloadKind::TcpCrr
+            | WorkloadKind::FlowSizes => Some(self.socket.nodelay),
             WorkloadKind::UdpStream
             | WorkloadKind::UdpRr
             | WorkloadKind::Ping
             | WorkloadKind::Trace => None,
-        }
-    }
-}
-
-impl Statistic {
-    /// The word in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rate => "rate",
-            Self::Median => "median",
-            Self::Mean => "mean",
-            Self::Least => "best of trials",
         }
     }
 }

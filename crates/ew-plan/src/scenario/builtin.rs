@@ -23,7 +23,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 19] = files![
+const FILES: [(&str, &str); 20] = files![
     "qualify",
     "pair",
     "permutation",
@@ -43,6 +43,7 @@ const FILES: [(&str, &str); 19] = files![
     "compare-tools",
     "pods",
     "congestion",
+    "flow-completion",
 ];
 
 /// The built-in whose name is most like `name`, if any is like it at all.

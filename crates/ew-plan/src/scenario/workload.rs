@@ -7,6 +7,7 @@ use super::sizes;
 use super::tree::Node;
 use super::values::{choice, count, duration, quantity, size, switch, text};
 use ew_model::scenario::Test;
+use ew_model::sizes::SizeDistribution;
 use ew_model::units;
 use ew_model::workload::{
     Limit, Pace, Placement, ReceiveMode, SendMode, SocketSettings, SourcePorts, StreamCount, Tool,
@@ -14,22 +15,22 @@ use ew_model::workload::{
 };
 use std::ops::RangeInclusive;
 
-use WorkloadKind::{Ping, TcpCrr, TcpRr, TcpStream, Trace, UdpRr, UdpStream};
+use WorkloadKind::{FlowSizes, Ping, TcpCrr, TcpRr, TcpStream, Trace, UdpRr, UdpStream};
 
 type Kinds = &'static [WorkloadKind];
 
 const ALL: Kinds = &WorkloadKind::ALL;
 const BULK: Kinds = &[TcpStream, UdpStream];
-const TCP: Kinds = &[TcpStream, TcpRr, TcpCrr];
-const BUFFERED: Kinds = &[TcpStream, UdpStream, TcpRr, UdpRr, TcpCrr];
+const TCP: Kinds = &[TcpStream, TcpRr, TcpCrr, FlowSizes];
+const BUFFERED: Kinds = &[TcpStream, UdpStream, TcpRr, UdpRr, TcpCrr, FlowSizes];
 const REQUESTS: Kinds = &[TcpRr, UdpRr, TcpCrr];
 const IN_FLIGHT: Kinds = &[TcpRr, UdpRr, Ping];
-/// A trace has no messages, and no limit of them.
+/// A trace has no messages, and no limit of them; those of flow-sizes are of their distribution.
 const MESSAGES: Kinds = &[TcpStream, UdpStream, TcpRr, UdpRr, TcpCrr, Ping];
-const FROM_PORTS: Kinds = &[TcpStream, UdpStream, TcpRr, UdpRr, TcpCrr, Trace];
+const FROM_PORTS: Kinds = &[TcpStream, UdpStream, TcpRr, UdpRr, TcpCrr, Trace, FlowSizes];
 
 /// Every key and the workloads that have it.
-const KEYS: [(&str, Kinds); 27] = [
+const KEYS: [(&str, Kinds); 29] = [
     ("workload", ALL),
     ("tool", ALL),
     ("streams", ALL),
@@ -41,6 +42,8 @@ const KEYS: [(&str, Kinds); 27] = [
     ("total-rate", BULK),
     ("request-rate", REQUESTS),
     ("interval", &[Ping]),
+    ("distribution", &[FlowSizes]),
+    ("load", &[FlowSizes]),
     ("limit-bytes", BULK),
     ("limit-messages", MESSAGES),
     ("nodelay", TCP),
@@ -65,6 +68,9 @@ const MAX_STREAMS: u32 = 10_000;
 /// Where doubling ends: as many streams as fill a NIC of 400 Gb/s from cores that copy 25 Gb/s
 /// each.
 const MAX_AUTO_STREAMS: u32 = 16;
+/// Connections between two hosts at a load. With processor sharing at a load of 80% more messages
+/// than these are under way in 3% of the time (0.8^16), and wait for a connection.
+const POOL_STREAMS: u32 = 16;
 /// More would only measure the queues on the way.
 const MAX_OUTSTANDING: u32 = 65_536;
 /// 65,535 less the headers of IPv4 and of UDP or ICMP (RFC 791, 768, 792).
@@ -233,7 +239,16 @@ impl<'a> Reader<'a> {
                 .transpose()?,
             source_ports: self.source_ports()?,
             stream_count,
+            distribution: self.distribution()?,
         })
+    }
+
+    fn distribution(&self) -> Result<SizeDistribution, ScenarioError> {
+        let Some(node) = self.find("distribution") else {
+            return Ok(SizeDistribution::default());
+        };
+        let names = SizeDistribution::WORDS.map(|(word, _)| word);
+        Ok(SizeDistribution::WORDS[choice(node, "distribution", &names)?].1)
     }
 
     /// `auto`, `doubling`, or a number.
@@ -247,7 +262,11 @@ impl<'a> Reader<'a> {
 
     fn streams(&self, count: StreamCount) -> Result<u32, ScenarioError> {
         match count {
-            StreamCount::Fixed => Ok(self.count("streams", 1..=MAX_STREAMS)?.unwrap_or(1)),
+            StreamCount::Fixed => {
+                let is_pool = self.find("load").is_some();
+                let typical = if is_pool { POOL_STREAMS } else { 1 };
+                Ok(self.count("streams", 1..=MAX_STREAMS)?.unwrap_or(typical))
+            }
             StreamCount::Doubling | StreamCount::Auto => Ok(MAX_AUTO_STREAMS),
         }
     }
@@ -278,6 +297,7 @@ impl<'a> Reader<'a> {
             },
             requests_per_sec: requests.or(echoes),
             measured_share,
+            line_share: self.find("load").map(line_share).transpose()?,
         })
     }
 
@@ -436,8 +456,10 @@ impl<'a> Reader<'a> {
                 "`outstanding` (closed loop), or `request-rate` or `interval` (open loop)";
             return refuse("outstanding", problem, expected);
         }
-        if self.kind == Trace && workload.stream_count != StreamCount::Fixed {
-            return refuse("streams", "a trace finds no rate to fill", "a number");
+        let fills = !matches!(self.kind, Trace | FlowSizes);
+        if !fills && workload.stream_count != StreamCount::Fixed {
+            let problem = format!("{} finds no rate to fill", self.kind.name());
+            return refuse("streams", &problem, "a number");
         }
         let (mptcp, copies) = (workload.socket.mptcp, "with `mptcp: on` the kernel copies");
         if mptcp && workload.send_mode == SendMode::Zerocopy {
@@ -463,7 +485,7 @@ fn message_bytes(kind: WorkloadKind) -> RangeInclusive<u64> {
         TcpCrr => 1..=MIB,
         UdpStream => MIN_STREAM_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES,
         UdpRr | Ping => MIN_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES,
-        Trace => 1..=1,
+        Trace | FlowSizes => 1..=1,
     }
 }
 
@@ -484,21 +506,40 @@ fn bit_rate(node: &Node, key: &str) -> Result<Option<f64>, ScenarioError> {
     }
 }
 
-/// `50%` of what the flow's hosts were measured to carry before; `None` for anything else.
+/// `50%` of what the flow's hosts were measured to carry before; `None` for a rate.
 fn measured_share(node: &Node) -> Result<Option<f64>, ScenarioError> {
     let word = text(node, "total-rate")?;
-    let Some(number) = word.strip_suffix('%') else {
+    if !word.ends_with('%') {
         return Ok(None);
-    };
-    match number.trim().parse::<f64>() {
-        Ok(percent) if (1.0..=100.0).contains(&percent) => Ok(Some(percent / 100.0)),
-        _ => Err(ScenarioError::value(
+    }
+    let refused = || {
+        ScenarioError::value(
             node.location.clone(),
             "total-rate",
             format!("`{word}` is not a share of the measured rate"),
             "1% to 100%, or a rate such as 500M",
-        )),
-    }
+        )
+    };
+    percent(word).map(Some).ok_or_else(refused)
+}
+
+/// `50%` of the line rate of the flow's hosts.
+fn line_share(node: &Node) -> Result<f64, ScenarioError> {
+    let word = text(node, "load")?;
+    percent(word).ok_or_else(|| {
+        ScenarioError::value(
+            node.location.clone(),
+            "load",
+            format!("`{word}` is not a share of the hosts' line rate"),
+            "1% to 100%, such as 50%",
+        )
+    })
+}
+
+/// `50%` as 0.5.
+fn percent(word: &str) -> Option<f64> {
+    let percent: f64 = word.strip_suffix('%')?.trim().parse().ok()?;
+    (1.0..=100.0).contains(&percent).then_some(percent / 100.0)
 }
 
 /// `5000`, `5k`, `2.5M` or `5k/s`.
@@ -653,6 +694,33 @@ mod tests {
         let udp = workload("workload: udp-stream, segmentation: off, cpus: near-nic").unwrap();
         assert_eq!((udp.segmentation, udp.message_bytes), (false, 1448));
         assert_eq!(udp.placement, Placement::NearNic);
+    }
+
+    #[test]
+    fn messages_have_a_distribution_and_a_load_or_go_one_at_a_time() {
+        let idle = workload("workload: flow-sizes").unwrap();
+        assert_eq!((idle.streams, idle.pace), (1, Pace::default()));
+        assert_eq!(idle.distribution, SizeDistribution::Hadoop);
+        assert!(idle.socket.nodelay);
+        let loaded = workload("workload: flow-sizes, distribution: w5, load: 80%").unwrap();
+        assert_eq!(loaded.pace.line_share, Some(0.8));
+        assert_eq!((loaded.streams, loaded.message_bytes), (POOL_STREAMS, 1));
+        assert_eq!(loaded.distribution, SizeDistribution::WebSearch);
+        refused(
+            "workload: flow-sizes, load: 1G",
+            "`1G` is not a share of the hosts' line rate; expected 1% to 100%, such as 50%",
+        );
+        refused(
+            "workload: flow-sizes, distribution: w6",
+            "choose from: web-search, hadoop",
+        );
+        refused("workload: flow-sizes, message-size: 1K", "no such setting");
+        refused("workload: flow-sizes, streams: auto", "no rate to fill");
+        refused("load: 50%", "it with workload flow-sizes");
+        refused(
+            "total-rate: 0%",
+            "of the measured rate; expected 1% to 100%, or a rate such as 500M",
+        );
     }
 
     #[test]

@@ -11,13 +11,14 @@ use crate::message::{
 use crate::preamble::{MAX_BANNER_BYTES, preamble};
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
+use ew_model::latency::Histogram;
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
-use ew_model::record::{EndRecord, StreamRecord};
+use ew_model::record::{EndRecord, SizeTimes, StreamRecord};
 use ew_model::storage::{
     FileOutcome, FileRecord, StorageJob, StorageOperation, StorageOrder, StorageReport,
 };
 use ew_model::telemetry::{HostReading, ProcessCounters};
-use ew_model::workload::{Workload, WorkloadKind};
+use ew_model::workload::{Tool, Workload, WorkloadKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// A named input of a fuzz target.
@@ -46,6 +47,7 @@ pub fn welcome() -> Welcome {
         watch_interval_ns: Some(1_000_000_000),
         claim: None,
         syslog: false,
+        tools: vec![Tool::Iperf3, Tool::Netpipe],
     }
 }
 
@@ -70,6 +72,10 @@ pub fn report(order: &StageOrder, index: usize) -> RoundReport {
         bytes: 1_000_000,
         window_ns: 2_000_000,
         streams: vec![StreamRecord::default()],
+        completions: vec![SizeTimes {
+            bytes: 300,
+            times: Histogram::of(60_000, 2),
+        }],
         ..EndRecord::default()
     };
     RoundReport {

@@ -1,6 +1,12 @@
 //! The answer of a comparison in one sentence.
 
-use ew_model::comparison::{Change, Comparison, MetricComparison, StageComparison};
+mod notes;
+mod worded;
+
+pub(crate) use notes::{no_conclusion, not_compared, note, stage_note};
+pub(crate) use worded::{WordedComparison, worded_comparison};
+
+use ew_model::comparison::{Change, Comparison, MetricComparison, Side, StageComparison};
 use std::cmp::Ordering;
 
 /// From this ratio on, "times" says more than per cent.
@@ -51,6 +57,16 @@ pub fn comparison_sentence(comparison: &Comparison) -> String {
         (_, true, _) => "No difference beyond chance and the run-to-run spread".into(),
         (_, false, Some(max)) => format!("Nothing worse by more than {}: {list}", percent(max)),
         (_, false, None) => list,
+    }
+}
+
+/// As asked; else the run's id, and of several the first one's and how many more.
+pub(crate) fn side_name(side: &Side) -> String {
+    match (&side.given_name, side.run_ids.as_slice()) {
+        (Some(name), _) => name.clone(),
+        (None, []) => String::new(),
+        (None, [run]) => run.clone(),
+        (None, [first, more @ ..]) => format!("{first} and {} more", more.len()),
     }
 }
 

@@ -41,7 +41,7 @@ pub(in crate::catalogue) fn sentence(impact: &CongestionImpact) -> String {
     )
 }
 
-fn times_words(factor: &Estimate) -> String {
+pub(in crate::catalogue) fn times_words(factor: &Estimate) -> String {
     match (factor.low, factor.high) {
         (Some(low), Some(high)) => {
             let [value, low, high] = [factor.value, low, high].map(format_factor);

@@ -6,7 +6,7 @@ use super::{Headline, proof};
 use ew_model::Inventory;
 use ew_model::analysis::Estimate;
 use ew_model::finding::Evidence;
-use ew_model::pods::{PodCause, PodCauseKind, PodComparison, PodFigures};
+use ew_model::pods::{PodCause, PodCauseKind, PodComparison, PodFigures, PodPath};
 use ew_model::units::format_bits_per_sec;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -86,9 +86,23 @@ pub(crate) fn headline(comparison: &PodComparison, names: &Inventory) -> Headlin
     difference.because(causes.collect::<Vec<_>>().join("; "))
 }
 
+/// As a sentence has it.
+pub(crate) fn path_words(path: PodPath) -> &'static str {
+    match path {
+        PodPath::HostNetwork => "hostNetwork",
+        PodPath::HostOtherZone => "hostNetwork across zones",
+        PodPath::SameNode => "pods on the same node",
+        PodPath::OtherNode => "pods on different nodes",
+        PodPath::OtherZone => "pods in different zones",
+        PodPath::ClusterIp => "pods through a Service (ClusterIP)",
+        PodPath::NodePort => "pods through a NodePort",
+        PodPath::Headless => "pods through a headless Service",
+    }
+}
+
 fn difference(comparison: &PodFigures) -> String {
-    let path = comparison.path.words();
-    let baseline = comparison.baseline_path.words();
+    let path = path_words(comparison.path);
+    let baseline = path_words(comparison.baseline_path);
     let load = load(comparison);
     let ratio = &comparison.ratio;
     if !comparison.significant {

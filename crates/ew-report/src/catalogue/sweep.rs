@@ -1,12 +1,12 @@
-//! Where the curve of a sweep breaks, in words.
+//! Where the curve of a sweep breaks, what it amounts to, and notes on it, in words.
 
 use super::proof;
 use ew_model::finding::Evidence;
 use ew_model::sweep::{
-    Boundary, RoundTripOfSize, SizeBoundary, StepFacts, StepKind, SweepAnalysis, SweepStep,
-    TimeOfSize, TimerWait,
+    Boundary, CurveNote, HalfPerformance, RoundTripOfSize, SizeBoundary, StepFacts, StepKind,
+    SweepAnalysis, SweepStep, TimeOfSize, TimerWait,
 };
-use ew_model::units::{format_duration_ns, format_whole_bytes};
+use ew_model::units::{format_bits_per_sec, format_duration_ns, format_whole_bytes};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,8 +16,23 @@ pub struct WordedSweep {
     /// As figures.
     #[serde(flatten)]
     pub sweep: SweepAnalysis,
+    /// Where half of the full rate is reached. `None` when the curve does not show it.
+    pub half_performance: Option<WordedHalfPerformance>,
     /// Where the curve breaks, ascending by size.
     pub steps: Vec<WordedStep>,
+    /// The notes in words.
+    pub doubts: Vec<String>,
+}
+
+/// Where half of the full rate is reached, with what a person reads of it.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "HalfPerformance")]
+pub struct WordedHalfPerformance {
+    /// As figures.
+    #[serde(flatten)]
+    pub half: HalfPerformance,
+    /// What it rests on.
+    pub evidence: Vec<Evidence>,
 }
 
 /// A break of a curve, with what a person reads of it.
@@ -37,7 +52,54 @@ pub struct WordedStep {
 pub fn worded_sweep(sweep: &SweepAnalysis) -> WordedSweep {
     WordedSweep {
         sweep: sweep.clone(),
+        half_performance: sweep.half_performance.as_ref().map(worded_half),
         steps: sweep.steps.iter().map(worded_step).collect(),
+        doubts: sweep.notes.iter().map(note).collect(),
+    }
+}
+
+fn worded_half(half: &HalfPerformance) -> WordedHalfPerformance {
+    let [first, last] = &half.stages;
+    let sizes = format!("flows.parquet: {} sizes, `{first}` to `{last}`", half.sizes);
+    let max = format!(
+        "the max rate is {}",
+        format_bits_per_sec(half.max_bits_per_sec)
+    );
+    let fitted = match half.line {
+        Some(line) => format!(
+            "the times lie on {} + size / {} within {:.1}% for three in four, which has its half at {}",
+            format_duration_ns(line.start_ns as u64),
+            format_bits_per_sec(line.bits_per_sec),
+            100.0 * line.off,
+            format_whole_bytes((line.start_ns * line.bits_per_sec / 8e9) as u64),
+        ),
+        None => "no straight line describes the times; the max rate is taken as that of endless messages".into(),
+    };
+    WordedHalfPerformance {
+        half: half.clone(),
+        evidence: vec![proof(max, sizes.clone()), proof(fitted, sizes)],
+    }
+}
+
+/// What could not be determined of a curve, or is odd of it.
+pub(crate) fn note(note: &CurveNote) -> String {
+    match *note {
+        CurveNote::NothingMeasured => "nothing was measured".into(),
+        CurveNote::HalfBelowSmallest => {
+            "even the smallest size has more than half of the max rate, so n1/2 is less".into()
+        }
+        CurveNote::StillRises { message_bytes } => format!(
+            "the rate still rises at {}: greater messages may go faster, and the asymptotic figures are then too low",
+            format_whole_bytes(message_bytes)
+        ),
+        CurveNote::FallsAgain {
+            share,
+            message_bytes,
+        } => format!(
+            "the rate falls again to {:.0}% of its max at {}",
+            100.0 * share,
+            format_whole_bytes(message_bytes)
+        ),
     }
 }
 

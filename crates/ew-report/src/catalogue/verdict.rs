@@ -1,15 +1,17 @@
 //! The one sentence on top.
 
+use super::basis::nic_source;
 use super::phrases::{count, host_list};
-use super::{congestion, headline, pods};
+use super::{congestion, flow_completion, headline, pods};
 use crate::sweep;
 use ew_model::analysis::{Basis, Label, StageAnalysis};
+use ew_model::completion::FlowCompletion;
 use ew_model::congestion::CongestionImpact;
 use ew_model::finding::{Cause, Finding, Severity, Subject, UplinkTest, VerdictStatus};
 use ew_model::pods::{PodComparison, PodPath};
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
-use ew_model::{Analysis, HostId, Inventory};
+use ew_model::{Analysis, HostId, Inventory, WorkloadKind};
 use std::collections::BTreeSet;
 
 /// Findings that the sentence on top reports in full.
@@ -27,7 +29,9 @@ pub(crate) fn sentence(analysis: &Analysis) -> String {
     let has_more = analysis.verdict.status == VerdictStatus::Partial
         || findings.iter().any(|f| f.severity > Severity::Info);
     let rest = has_more.then(|| worst(analysis, &findings));
-    let asked = of_pods(analysis).or_else(|| of_congestion(analysis));
+    let asked = of_pods(analysis)
+        .or_else(|| of_congestion(analysis))
+        .or_else(|| of_completion(analysis));
     match (asked, rest) {
         (Some(asked), Some(rest)) => format!("{asked}; {rest}"),
         (Some(only), None) | (None, Some(only)) => only,
@@ -80,6 +84,20 @@ fn of_congestion(analysis: &Analysis) -> Option<String> {
     is_all.then(|| congestion::sentence(worst))
 }
 
+/// What the highest load costs. `None` but in runs that ask for nothing else.
+fn of_completion(analysis: &Analysis) -> Option<String> {
+    let loads = analysis.flow_completion.iter();
+    let highest = loads.max_by(|a, b| {
+        let load = |of: &FlowCompletion| of.load.unwrap_or(0.0);
+        load(a).total_cmp(&load(b))
+    })?;
+    let is_all = analysis
+        .stages
+        .iter()
+        .all(|stage| stage.kind == WorkloadKind::FlowSizes);
+    is_all.then(|| flow_completion::sentence(highest))
+}
+
 fn not_determined(analysis: &Analysis) -> String {
     let failure = analysis.verdict.grounds.failure.as_ref();
     let reason = failure.map_or(String::new(), |reason| format!(": {reason}"));
@@ -97,7 +115,7 @@ fn worst(analysis: &Analysis, findings: &[&Finding]) -> String {
         .iter()
         .copied()
         .filter(|finding| finding.severity > Severity::Info)
-        .filter(|finding| !(host_missing && finding.cause == Cause::CellsMissing))
+        .filter(|finding| !(host_missing && finding.cause == Cause::PairsMissing))
         .collect();
     let is_determined =
         |finding: &Finding| finding.cause != Cause::NotDetermined || finding.leaves_the_run_open();
@@ -121,7 +139,7 @@ fn worst(analysis: &Analysis, findings: &[&Finding]) -> String {
     }
     let only_gaps = reported
         .iter()
-        .all(|finding| matches!(finding.cause, Cause::HostMissing | Cause::CellsMissing));
+        .all(|finding| matches!(finding.cause, Cause::HostMissing | Cause::PairsMissing));
     if status == VerdictStatus::Partial && only_gaps {
         parts.push("nothing wrong found in the rest".into());
     }
@@ -214,7 +232,7 @@ fn basis(basis: &Basis) -> Option<String> {
     Some(format!(
         "{} ({})",
         format_bits_per_sec(nic),
-        basis.nic_source
+        nic_source(basis.nic_rate_source)
     ))
 }
 
@@ -263,9 +281,9 @@ fn did(stage: &StageAnalysis) -> Option<String> {
 
 /// A rate of bytes that no application saw is never reported without saying so.
 fn unseen<'a>(labels: impl IntoIterator<Item = &'a Label>) -> &'static str {
-    let remarks: BTreeSet<Remark> = labels.into_iter().map(|label| label.remark).collect();
-    let untouched = remarks.contains(&Remark::SenderDidNotTouchBytes);
-    let discarded = remarks.contains(&Remark::ReceiverDidNotSeeBytes);
+    let notes: BTreeSet<FigureNote> = labels.into_iter().map(|label| label.note).collect();
+    let untouched = notes.contains(&FigureNote::SenderDidNotTouchBytes);
+    let discarded = notes.contains(&FigureNote::ReceiverDidNotSeeBytes);
     match (untouched, discarded) {
         (false, false) => "",
         (true, false) => " (the sending applications did not touch the bytes)",

@@ -1,9 +1,9 @@
 //! A comparison as one page: bars with their intervals, and the tables.
 
 use super::tables::{change_words, estimated, probability, ratio_words, tables};
-use super::{remarks, sides, status};
+use super::{notes, sides, status};
 use crate::ReportError;
-use crate::catalogue::comparison_sentence;
+use crate::catalogue::comparison::{comparison_sentence, side_name};
 use crate::html::render_page;
 use crate::words::one_line;
 use ew_model::analysis::Estimate;
@@ -21,7 +21,7 @@ struct Page {
     names: [String; 2],
     charts: Vec<Chart>,
     tables: Vec<TableView>,
-    remarks: Vec<String>,
+    notes: Vec<String>,
     version: &'static str,
 }
 
@@ -60,8 +60,8 @@ pub(super) fn render(comparison: &Comparison) -> Result<String, ReportError> {
     let page = Page {
         title: format!(
             "{} against {}",
-            one_line(&comparison.other.name),
-            one_line(&comparison.base.name)
+            one_line(&side_name(&comparison.other)),
+            one_line(&side_name(&comparison.base))
         ),
         style: concat!(
             include_str!("../html/report.css"),
@@ -71,7 +71,7 @@ pub(super) fn render(comparison: &Comparison) -> Result<String, ReportError> {
         status_class: status_class(comparison),
         sentence: one_line(&comparison_sentence(comparison)).replace('`', ""),
         sides: sides(comparison),
-        names: [&comparison.base, &comparison.other].map(|side| one_line(&side.name)),
+        names: [&comparison.base, &comparison.other].map(|side| one_line(&side_name(side))),
         charts: charts(comparison),
         tables: tables(comparison)
             .into_iter()
@@ -83,9 +83,9 @@ pub(super) fn render(comparison: &Comparison) -> Result<String, ReportError> {
                 notes: table.notes,
             })
             .collect(),
-        remarks: remarks(comparison)
+        notes: notes(comparison)
             .iter()
-            .map(|r| r.replace('`', ""))
+            .map(|note| note.replace('`', ""))
             .collect(),
         version: env!("CARGO_PKG_VERSION"),
     };

@@ -27,7 +27,7 @@ pub(super) struct EvidenceLink {
     host: Option<u32>,
     /// The stage to point out in the panel.
     stage: Option<usize>,
-    /// The cell of the map that shows it: sender and receiver.
+    /// The host_pair of the map that shows it: sender and receiver.
     pair: Option<(u32, u32)>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct EvidenceLinks<'a> {
     analysis: &'a Analysis,
     hosts: BTreeMap<&'a str, HostId>,
     racks: BTreeMap<&'a str, RackId>,
-    cells: BTreeSet<(HostId, HostId)>,
+    host_pairs: BTreeSet<(HostId, HostId)>,
 }
 
 /// What a source names, in its order.
@@ -56,7 +56,7 @@ impl<'a> EvidenceLinks<'a> {
             analysis,
             hosts: hosts.map(|(id, host)| (host.name.as_str(), id)).collect(),
             racks: racks.map(|(id, rack)| (rack.name.as_str(), id)).collect(),
-            cells: analysis.cells.iter().map(|c| (c.src, c.dst)).collect(),
+            host_pairs: analysis.host_pairs.iter().map(|c| (c.src, c.dst)).collect(),
         }
     }
 
@@ -68,7 +68,7 @@ impl<'a> EvidenceLinks<'a> {
         }
         let mut links = Vec::new();
         match named.hosts[..] {
-            [src, dst] if self.cells.contains(&(src, dst)) => links.push(self.pair(src, dst)),
+            [src, dst] if self.host_pairs.contains(&(src, dst)) => links.push(self.pair(src, dst)),
             _ => {}
         }
         let stage = named.stages.first().filter(|_| named.stages.len() == 1);

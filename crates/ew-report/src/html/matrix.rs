@@ -10,7 +10,7 @@
 use super::pack::{base64, leb128, packed_json, script_json};
 use crate::figures::stage_name;
 use crate::words::{host_name, one_line, plural, rack_name};
-use ew_model::analysis::{Cell, PairAnalysis, PairDetail, PairSample};
+use ew_model::analysis::{HostPair, PairAnalysis, PairDetail, PairSample};
 use ew_model::record::TcpInfo;
 use ew_model::{Analysis, HostId};
 use serde::Serialize;
@@ -81,16 +81,16 @@ struct Pair<'a> {
     missing: Option<&'a str>,
 }
 
-impl<'a> From<&'a Cell> for Pair<'a> {
-    fn from(cell: &'a Cell) -> Self {
+impl<'a> From<&'a HostPair> for Pair<'a> {
+    fn from(host_pair: &'a HostPair) -> Self {
         Self {
-            rate: cell.bits_per_sec,
-            expected: cell.expected_bits_per_sec,
-            samples: cell.samples,
-            retransmits: cell.retransmits.map(|count| count as f64),
-            rtt_us: cell.rtt_us.map(f64::from),
+            rate: host_pair.bits_per_sec,
+            expected: host_pair.expected_bits_per_sec,
+            samples: host_pair.samples,
+            retransmits: host_pair.retransmits.map(|count| count as f64),
+            rtt_us: host_pair.rtt_us.map(f64::from),
             loss: None,
-            missing: cell.missing.as_deref(),
+            missing: host_pair.missing.as_deref(),
         }
     }
 }
@@ -98,17 +98,17 @@ impl<'a> From<&'a Cell> for Pair<'a> {
 /// The stage whose rates are compared with the expectation first, then the others in their order.
 fn maps(analysis: &Analysis) -> Vec<Map<'_>> {
     let n = analysis.inventory().hosts.len();
-    let main = analysis.cells_stage.as_deref();
+    let main = analysis.host_pairs_stage.as_deref();
     let mut maps = Vec::new();
     for (index, stage) in analysis.stages.iter().enumerate() {
         let is_main = main == Some(stage.name.as_str());
         let others = analysis.pair_maps.iter();
         let other = others.filter(|map| map.stage as usize == index);
-        let cells: Vec<&Cell> = match is_main {
-            true => analysis.cells.iter().collect(),
-            false => other.flat_map(|map| &map.cells).collect(),
+        let host_pairs: Vec<&HostPair> = match is_main {
+            true => analysis.host_pairs.iter().collect(),
+            false => other.flat_map(|map| &map.host_pairs).collect(),
         };
-        let pairs = pairs(&cells, &stage.pairs, n);
+        let pairs = pairs(&host_pairs, &stage.pairs, n);
         if !pairs.is_empty() {
             let name = stage_name(stage);
             maps.push((!is_main, Map { name, pairs }));
@@ -118,8 +118,8 @@ fn maps(analysis: &Analysis) -> Vec<Map<'_>> {
         .stages
         .iter()
         .any(|stage| main == Some(&stage.name));
-    if !is_named && !analysis.cells.is_empty() {
-        let pairs = pairs(&analysis.cells.iter().collect::<Vec<_>>(), &[], n);
+    if !is_named && !analysis.host_pairs.is_empty() {
+        let pairs = pairs(&analysis.host_pairs.iter().collect::<Vec<_>>(), &[], n);
         let name = main.map_or_else(|| "-".to_owned(), one_line);
         maps.push((false, Map { name, pairs }));
     }
@@ -128,15 +128,19 @@ fn maps(analysis: &Analysis) -> Vec<Map<'_>> {
 }
 
 /// Pairs inside the inventory; of two with the same hosts the first.
-fn pairs<'a>(cells: &[&'a Cell], others: &[PairAnalysis], n: usize) -> BTreeMap<u64, Pair<'a>> {
+fn pairs<'a>(
+    host_pairs: &[&'a HostPair],
+    others: &[PairAnalysis],
+    n: usize,
+) -> BTreeMap<u64, Pair<'a>> {
     let at = |src: HostId, dst: HostId| {
         let (src, dst) = (src.index(), dst.index());
         (src < n && dst < n).then_some((src * n + dst) as u64)
     };
     let mut pairs: BTreeMap<u64, Pair<'_>> = BTreeMap::new();
-    for cell in cells {
-        if let Some(at) = at(cell.src, cell.dst) {
-            pairs.entry(at).or_insert_with(|| Pair::from(*cell));
+    for host_pair in host_pairs {
+        if let Some(at) = at(host_pair.src, host_pair.dst) {
+            pairs.entry(at).or_insert_with(|| Pair::from(*host_pair));
         }
     }
     for pair in others {

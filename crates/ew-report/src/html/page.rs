@@ -7,6 +7,7 @@ use super::hosts::{self, HostsView};
 use super::matrix::MapsView;
 use super::run_line::{self, RunLine};
 use super::{chart, matrix, panels, spectrum, sweep_chart};
+use crate::catalogue::basis::nic_source;
 use crate::figures::{Figures, stage_name};
 use crate::sweep::stages_outside_sweeps;
 use crate::view::{RackPairWords, View, payload_ceiling};
@@ -299,7 +300,7 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
         .filter(|h| h.state == HostState::Alive)
         .count();
     let measured = analysis
-        .cells
+        .host_pairs
         .iter()
         .filter(|c| c.bits_per_sec.is_some())
         .count();
@@ -318,12 +319,12 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
         value: format!("{up} of {}", analysis.hosts.len()),
         note: "up to the end".into(),
     }];
-    if !analysis.cells.is_empty() {
+    if !analysis.host_pairs.is_empty() {
         tiles.push(Tile {
             name: "Pairs measured",
-            value: format!("{measured} of {}", analysis.cells.len()),
+            value: format!("{measured} of {}", analysis.host_pairs.len()),
             note: analysis
-                .cells_stage
+                .host_pairs_stage
                 .as_deref()
                 .map_or_else(String::new, one_line),
         });
@@ -370,7 +371,7 @@ fn ceiling_tile(analysis: &Analysis) -> Tile {
             Some(line_rate) => {
                 format!("of {} line rate of a reference host", rate(Some(line_rate)))
             }
-            None => one_line(&analysis.basis.nic_source),
+            None => nic_source(analysis.basis.nic_rate_source).into(),
         },
     }
 }

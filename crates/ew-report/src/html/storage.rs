@@ -92,8 +92,7 @@ struct StepView {
 /// # Errors
 /// [`ReportError::Html`], a defect.
 pub fn storage_html(analysis: &StorageAnalysis) -> Result<String, ReportError> {
-    let verdict = verdict(analysis);
-    let (status, sentence) = verdict.split_once(": ").unwrap_or((verdict.as_str(), ""));
+    let (status, sentence) = verdict(analysis);
     let facts = [
         analysis.job.as_ref().map(job_line),
         analysis.hdfs.as_ref().map(hdfs_line),
@@ -104,7 +103,7 @@ pub fn storage_html(analysis: &StorageAnalysis) -> Result<String, ReportError> {
         version: env!("CARGO_PKG_VERSION"),
         status: status.to_owned(),
         status_class: Tone::of_status(analysis.status).class(),
-        sentence: sentence.to_owned(),
+        sentence,
         lines: facts.into_iter().flatten().chain(notes(analysis)).collect(),
         warnings: analysis.warnings.iter().map(|w| one_line(w)).collect(),
         fan_ins: analysis.fan_in.iter().map(fan_in).collect(),

@@ -35,6 +35,9 @@ fn sizes(workload: &Workload) -> Vec<String> {
         _ => "requests",
     };
     let mut parts = Vec::new();
+    if workload.kind == WorkloadKind::FlowSizes {
+        parts.push(format!("sizes of {}", workload.distribution.name()));
+    }
     if workload.message_bytes != typical.message_bytes {
         parts.push(format!(
             "{message} of {}",
@@ -68,6 +71,12 @@ fn pace(workload: &Workload) -> Vec<String> {
             100.0 * share
         ));
     }
+    if let Some(share) = pace.line_share {
+        let share = 100.0 * share;
+        parts.push(format!(
+            "arriving at random at {share:.0}% of the hosts' line rate"
+        ));
+    }
     match (workload.kind, pace.requests_per_sec) {
         (WorkloadKind::Ping, Some(rate)) => parts.push(format!(
             "an echo every {} a flow",
@@ -77,6 +86,7 @@ fn pace(workload: &Workload) -> Vec<String> {
             "{rate} requests/s a flow, sent at their times (open loop)"
         )),
         (WorkloadKind::Ping, None) => parts.push("as fast as answers come".into()),
+        (WorkloadKind::FlowSizes, None) if parts.is_empty() => parts.push("one at a time".into()),
         (WorkloadKind::UdpStream, None) if parts.is_empty() => {
             parts.push("as fast as it goes".into());
         }
@@ -217,6 +227,13 @@ mod tests {
              on CPUs 0,2"
         );
         let mut ping = Workload::of(WorkloadKind::Ping);
+        let mut sizes = Workload::of(WorkloadKind::FlowSizes);
+        assert_eq!(in_words(&sizes), "sizes of hadoop, one at a time");
+        sizes.pace.line_share = Some(0.5);
+        assert_eq!(
+            in_words(&sizes),
+            "sizes of hadoop, arriving at random at 50% of the hosts' line rate"
+        );
         ping.pace.requests_per_sec = Some(100.0);
         assert_eq!(in_words(&ping), "an echo every 10.0 ms a flow");
         let mut open = Workload::of(WorkloadKind::UdpRr);

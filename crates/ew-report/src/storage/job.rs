@@ -104,7 +104,8 @@ fn quoted(text: &str) -> String {
 #[must_use]
 pub fn storage_text(analysis: &StorageAnalysis, style: &TextStyle) -> String {
     let width = style.width.max(40);
-    let mut out = wrap(&verdict(analysis), width, "");
+    let (status, sentence) = verdict(analysis);
+    let mut out = wrap(&format!("{status}: {sentence}"), width, "");
     if let Some(job) = &analysis.job {
         out.push_str(&wrap(&job_line(job), width, ""));
     }
@@ -133,25 +134,30 @@ pub fn storage_text(analysis: &StorageAnalysis, style: &TextStyle) -> String {
     out
 }
 
-pub(crate) fn verdict(analysis: &StorageAnalysis) -> String {
+/// A status word, and what it means here.
+pub(crate) fn verdict(analysis: &StorageAnalysis) -> (&'static str, String) {
     let wrong: usize = analysis.steps.iter().map(|s| s.corrupt.len()).sum();
     match analysis.status {
         VerdictStatus::Worse => {
-            format!(
-                "FAIL: {} read back with other bytes than written",
-                plural(wrong, "file")
+            let files = plural(wrong, "file");
+            (
+                "FAIL",
+                format!("{files} read back with other bytes than written"),
             )
         }
-        VerdictStatus::Partial if analysis.interrupted => "INCOMPLETE: stopped by the user".into(),
-        VerdictStatus::Partial => "INCOMPLETE: files or hosts are missing, see below".into(),
-        VerdictStatus::NotDetermined => "NO DATA: an operation moved no file, see below".into(),
+        VerdictStatus::Partial if analysis.interrupted => {
+            ("INCOMPLETE", "stopped by the user".into())
+        }
+        VerdictStatus::Partial => ("INCOMPLETE", "files or hosts are missing, see below".into()),
+        VerdictStatus::NotDetermined => ("NO DATA", "an operation moved no file, see below".into()),
         VerdictStatus::NothingWrong | VerdictStatus::AsExpected => {
             let is_verified = analysis.job.as_ref().is_some_and(|job| job.verify);
             let reads = analysis.steps.iter().any(|s| s.operation.reads());
-            match (is_verified, reads) {
-                (true, true) => "PASS: all files whole, every byte read as written".into(),
-                _ => "PASS: all files whole".to_owned(),
-            }
+            let sentence = match (is_verified, reads) {
+                (true, true) => "all files whole, every byte read as written",
+                _ => "all files whole",
+            };
+            ("PASS", sentence.into())
         }
     }
 }

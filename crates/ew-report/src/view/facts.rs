@@ -1,6 +1,7 @@
 //! Which run it was, and what its rates were compared with.
 
 use super::stages::start_skew_p99;
+use crate::catalogue::basis::{efficiency_source, nic_source};
 use crate::words::{MISSING, duration, one_line, or_missing, outcome, plural, rate, utc};
 use ew_model::Analysis;
 use ew_model::analysis::{HostAnalysis, HostState};
@@ -43,7 +44,7 @@ pub(super) fn all(analysis: &Analysis) -> Vec<(&'static str, String)> {
             format!(
                 "{:.4} ({})",
                 basis.efficiency,
-                one_line(&basis.efficiency_source)
+                efficiency_source(&basis.framing)
             ),
         ),
         (
@@ -82,7 +83,7 @@ pub(crate) fn ceiling_words(analysis: &Analysis) -> String {
     format!(
         "reference NIC rate {} ({}), max goodput {}",
         rate(basis.nic_bits_per_sec),
-        one_line(&basis.nic_source),
+        nic_source(basis.nic_rate_source),
         rate(payload_ceiling(analysis)),
     )
 }

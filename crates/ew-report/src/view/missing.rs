@@ -3,7 +3,7 @@
 use super::MissedThreshold;
 use crate::words::{host_name, host_state, one_line, plural};
 use ew_model::Analysis;
-use ew_model::analysis::{Cell, HostAnalysis, HostState};
+use ew_model::analysis::{HostAnalysis, HostPair, HostState};
 use ew_model::finding::{Severity, Subject};
 use ew_model::threshold::Checked;
 use std::cmp::Reverse;
@@ -23,18 +23,22 @@ pub(super) fn hosts(analysis: &Analysis) -> Vec<String> {
 
 /// By reason, most first: `14 pairs: r1h02 never came up (r1h01 to r1h02, ...)`.
 pub(super) fn pairs(analysis: &Analysis) -> Vec<String> {
-    let mut groups: BTreeMap<&str, Vec<&Cell>> = BTreeMap::new();
-    for cell in analysis.cells.iter().filter(|c| c.bits_per_sec.is_none()) {
-        let reason = cell.missing.as_deref().unwrap_or("no reason recorded");
-        groups.entry(reason).or_default().push(cell);
+    let mut groups: BTreeMap<&str, Vec<&HostPair>> = BTreeMap::new();
+    for host_pair in analysis
+        .host_pairs
+        .iter()
+        .filter(|c| c.bits_per_sec.is_none())
+    {
+        let reason = host_pair.missing.as_deref().unwrap_or("no reason recorded");
+        groups.entry(reason).or_default().push(host_pair);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|(_, cells)| Reverse(cells.len()));
+    groups.sort_by_key(|(_, host_pairs)| Reverse(host_pairs.len()));
     let rest = groups.len().saturating_sub(REASONS_LISTED);
     let mut lines: Vec<String> = groups
         .iter()
         .take(REASONS_LISTED)
-        .map(|(reason, cells)| pairs_line(analysis, reason, cells))
+        .map(|(reason, host_pairs)| pairs_line(analysis, reason, host_pairs))
         .collect();
     if rest > 0 {
         lines.push(format!(
@@ -45,19 +49,19 @@ pub(super) fn pairs(analysis: &Analysis) -> Vec<String> {
     lines
 }
 
-fn pairs_line(analysis: &Analysis, reason: &str, cells: &[&Cell]) -> String {
+fn pairs_line(analysis: &Analysis, reason: &str, host_pairs: &[&HostPair]) -> String {
     let name = |id| host_name(analysis.inventory(), id);
-    let mut examples: Vec<String> = cells
+    let mut examples: Vec<String> = host_pairs
         .iter()
         .take(3)
         .map(|c| format!("{} to {}", name(c.src), name(c.dst)))
         .collect();
-    if cells.len() > examples.len() {
+    if host_pairs.len() > examples.len() {
         examples.push("...".into());
     }
     format!(
         "{}: {} ({})",
-        plural(cells.len(), "pair"),
+        plural(host_pairs.len(), "pair"),
         one_line(reason),
         examples.join(", ")
     )

@@ -1,8 +1,9 @@
 //! What racks reach among each other, in words.
 
 use super::RateWords;
+use crate::catalogue::racks::undetermined;
 use crate::figures::Figures;
-use crate::words::{MISSING, knee, one_line, or_missing, rack_name, rate, ratio_with_interval};
+use crate::words::{MISSING, knee, or_missing, rack_name, rate, ratio_with_interval};
 use ew_model::Analysis;
 use ew_model::analysis::RackPairAnalysis;
 
@@ -39,10 +40,10 @@ pub(super) fn all(analysis: &Analysis) -> Vec<RackPairWords> {
 
 /// The ratio with its interval; "none found" when the path did not limit; else why there is none.
 fn oversubscription(pair: &RackPairAnalysis) -> String {
-    match (pair.limited, pair.oversubscription, &pair.reason) {
+    match (pair.limited, pair.oversubscription, pair.details) {
         (Some(false), _, _) => "none found".into(),
         (_, Some(ratio), _) => ratio_with_interval(Some(ratio)),
-        (_, None, Some(reason)) => format!("{MISSING} ({})", one_line(reason)),
+        (_, None, Some(why)) => format!("{MISSING} ({})", undetermined(why)),
         (_, None, None) => MISSING.into(),
     }
 }

@@ -90,7 +90,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
 fn ceiling_note(analysis: &Analysis) -> Option<String> {
     analysis.stages.iter().find_map(|stage| stage.ceiling)?;
     let basis = &analysis.basis;
-    let doubt = match basis.nic_source.starts_with("discovered") {
+    let doubt = match basis.nic_rate_source.is_measured() {
         true => {
             ". NIC speed was estimated from this run; set --expect-nic for an absolute comparison"
         }

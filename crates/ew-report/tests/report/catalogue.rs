@@ -2,12 +2,13 @@
 
 mod background_traffic;
 mod bad_path;
+mod basis;
 mod below_link;
 mod black_hole;
 mod bond_member;
-mod cells_missing;
 mod comparison;
 mod congestion;
+mod conntrack;
 mod disk;
 mod faster_network;
 mod host_missing;
@@ -21,21 +22,29 @@ mod measurement;
 mod mtu;
 mod nic_classes;
 mod not_determined;
+mod pairs_missing;
 mod path_loss;
 mod paths;
 mod pod_network;
+mod racks;
+mod settings;
 mod slow_at_times;
 mod slow_host;
 mod slow_pair;
 mod starved_host;
 mod stated_nic;
 mod sweep;
+mod tools;
 mod uplink;
+mod warnings;
 mod why;
 
 pub(crate) use congestion::impacts;
 pub(crate) use pod_network::comparisons;
-pub(crate) use sweep::steps;
+pub(crate) use settings::settings;
+pub(crate) use sweep::{notes, steps};
+pub(crate) use tools::comparison as tools;
+pub(crate) use warnings::warnings;
 
 use crate::common;
 use ew_model::analysis::Estimate;
@@ -87,7 +96,7 @@ fn all() -> Vec<(&'static str, Details)> {
         below_link::cases(),
         black_hole::cases(),
         bond_member::cases(),
-        cells_missing::cases(),
+        pairs_missing::cases(),
         congestion::cases(),
         disk::cases(),
         faster_network::cases(),

@@ -3,10 +3,11 @@
 
 use crate::workloads;
 use ew_model::analysis::{
-    Analysis, Basis, Cell, CpuShare, DiskShare, Estimate, HostAnalysis, HostPoint,
-    HostStageAnalysis, HostState, RackAnalysis, RackPairAnalysis, StageAnalysis, StageCeiling,
-    TimePoint, UplinkAnalysis,
+    Analysis, Basis, CpuShare, DiskShare, Estimate, HostAnalysis, HostPair, HostPoint,
+    HostStageAnalysis, HostState, KnownFraming, NicRateSource, RackAnalysis, RackPairAnalysis,
+    StageAnalysis, StageCeiling, TimePoint, Undetermined, UplinkAnalysis, Warning,
 };
+use ew_model::ceiling::{Framing, LinkCounting, Transport};
 use ew_model::facts::InterfaceFacts;
 use ew_model::finding::details::{
     Absence, AbsenceReason, Directions, HostsMissing, Oversubscribed, PeersRate, SideRate,
@@ -64,8 +65,8 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
         verdict: verdict(ratio, slow),
         stages: stages(racks * per_rack, racks, ratio),
         hosts: inventory.host_ids().map(|h| host(h, slow)).collect(),
-        cells: cells(&inventory, slow),
-        cells_stage: Some("mesh".into()),
+        host_pairs: host_pairs(&inventory, slow),
+        host_pairs_stage: Some("mesh".into()),
         pair_maps: Vec::new(),
         pair_details: Vec::new(),
         pair_paths: Vec::new(),
@@ -75,10 +76,13 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
         tools: Vec::new(),
         pods: Vec::new(),
         congestion: Vec::new(),
+        flow_completion: Vec::new(),
         thresholds: Vec::new(),
-        warnings: vec![
-            "r1h02: the clock is not disciplined (adjtimex); times of this host are its own".into(),
-        ],
+        warnings: vec![Warning::Recorded {
+            message:
+                "r1h02: the clock is not disciplined (adjtimex); times of this host are its own"
+                    .into(),
+        }],
         run: manifest(inventory),
     };
     if ratio <= 1.0 && slow.is_none() {
@@ -99,8 +103,8 @@ pub(crate) fn failed() -> Analysis {
         );
     }
     analysis.stages.clear();
-    analysis.cells.clear();
-    analysis.cells_stage = None;
+    analysis.host_pairs.clear();
+    analysis.host_pairs_stage = None;
     analysis.rack_pairs.clear();
     analysis.warnings.clear();
     analysis.verdict = Verdict {
@@ -112,7 +116,7 @@ pub(crate) fn failed() -> Analysis {
         },
     };
     analysis.basis.nic_bits_per_sec = None;
-    analysis.basis.nic_source = "nothing measured".into();
+    analysis.basis.nic_rate_source = NicRateSource::Unknown;
     analysis.run.outcome = Outcome::Failed;
     analysis.run.finished_unix_ns = None;
     analysis.run.controller_cpu_ns = None;
@@ -132,26 +136,29 @@ pub(crate) fn missing() -> Analysis {
     analysis.hosts[7].state = HostState::Lost {
         message: "no answer for 5 s".into(),
     };
-    for cell in &mut analysis.cells {
-        if [cell.src, cell.dst].iter().any(|h| h.0 == 1 || h.0 == 7) {
-            let who = if cell.src.0 == 1 || cell.dst.0 == 1 {
+    for host_pair in &mut analysis.host_pairs {
+        if [host_pair.src, host_pair.dst]
+            .iter()
+            .any(|h| h.0 == 1 || h.0 == 7)
+        {
+            let who = if host_pair.src.0 == 1 || host_pair.dst.0 == 1 {
                 "r1h02 never came up"
             } else {
                 "r2h04 was lost"
             };
-            *cell = Cell {
+            *host_pair = HostPair {
                 bits_per_sec: None,
                 samples: 0,
                 retransmits: None,
                 rtt_us: None,
                 missing: Some(who.into()),
-                ..cell.clone()
+                ..host_pair.clone()
             };
         }
     }
     analysis.rack_pairs[1].oversubscription = None;
     analysis.rack_pairs[1].limited = None;
-    analysis.rack_pairs[1].reason = Some("fewer than two hosts left".into());
+    analysis.rack_pairs[1].details = Some(Undetermined::NotMeasured);
     analysis.verdict.status = VerdictStatus::Partial;
     analysis.verdict.findings.insert(
         0,
@@ -166,11 +173,11 @@ fn rate(src: HostId, dst: HostId, slow: Option<HostId>) -> f64 {
     PAYLOAD * wobble * if Some(dst) == slow { 0.5 } else { 1.0 }
 }
 
-fn cells(inventory: &Inventory, slow: Option<HostId>) -> Vec<Cell> {
-    let mut cells = Vec::new();
+fn host_pairs(inventory: &Inventory, slow: Option<HostId>) -> Vec<HostPair> {
+    let mut host_pairs = Vec::new();
     for src in inventory.host_ids() {
         for dst in inventory.host_ids().filter(|d| *d != src) {
-            cells.push(Cell {
+            host_pairs.push(HostPair {
                 src,
                 dst,
                 bits_per_sec: Some(rate(src, dst, slow)),
@@ -182,7 +189,7 @@ fn cells(inventory: &Inventory, slow: Option<HostId>) -> Vec<Cell> {
             });
         }
     }
-    cells
+    host_pairs
 }
 
 fn rack_pairs(racks: u32, per_rack: u32, ratio: f64) -> Vec<RackPairAnalysis> {
@@ -202,7 +209,7 @@ fn rack_pairs(racks: u32, per_rack: u32, ratio: f64) -> Vec<RackPairAnalysis> {
                     .collect(),
                 knee_senders: (ratio > 1.0).then_some(f64::from(per_rack) / ratio),
                 uplink_bits_per_sec: (ratio > 1.0).then_some(uplink),
-                reason: None,
+                details: None,
             });
         }
     }
@@ -434,12 +441,28 @@ pub(crate) fn stage(
     }
 }
 
+/// As virtual devices have it, all seen.
+pub(crate) fn framing() -> KnownFraming {
+    KnownFraming {
+        framing: Framing {
+            mtu_bytes: 1500,
+            ipv6: false,
+            transport: Transport::Tcp { timestamps: true },
+            tunnels: Vec::new(),
+            vlan_tags: 0,
+            counting: LinkCounting::EthernetHeader,
+        },
+        is_mtu_known: true,
+        are_timestamps_known: true,
+    }
+}
+
 pub(crate) fn basis() -> Basis {
     Basis {
         nic_bits_per_sec: Some(LINE),
-        nic_source: "configured".into(),
+        nic_rate_source: NicRateSource::Configured,
         efficiency: 1448.0 / 1514.0,
-        efficiency_source: "MTU 1500, IPv4, timestamps: 1448/1514".into(),
+        framing: framing(),
     }
 }
 

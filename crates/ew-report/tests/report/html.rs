@@ -1,12 +1,12 @@
 //! The page: escaped, whole, self-contained, small.
 
 use crate::common;
-use ew_model::Analysis;
-use ew_model::analysis::{HostState, PairDetail, PairSample, RackPath};
+use ew_model::analysis::{HostState, PairDetail, PairSample, RackPath, Warning};
 use ew_model::finding::details::{Shaper, Why};
 use ew_model::finding::{Cause, Details, Subject};
 use ew_model::inventory::{HostId, RackId};
 use ew_model::record::TcpInfo;
+use ew_model::{Analysis, Setting};
 use ew_report::{Format, TextStyle, render};
 use std::net::IpAddr;
 use std::path::Path;
@@ -194,7 +194,7 @@ fn empty_and_partial_runs_render() {
     let missing = page(&common::missing());
     keep("report-missing.html", &missing);
     assert!(missing.contains("Permission denied (publickey)."));
-    assert!(missing.contains("fewer than two hosts left"));
+    assert!(missing.contains("- (not measured)"));
     let clean = page(&common::cluster(3, 3, 1.0, None));
     keep("report-clean.html", &clean);
     assert!(clean.contains("PASS: nothing wrong found") && clean.contains("none found"));
@@ -213,9 +213,10 @@ fn hostile_names_stay_text() {
     analysis.hosts[0].state = HostState::Failed {
         message: evil.into(),
     };
-    analysis.cells[3].missing = Some(format!("</script>{evil}"));
-    analysis.cells[3].bits_per_sec = None;
-    analysis.warnings.push(evil.into());
+    analysis.host_pairs[3].missing = Some(format!("</script>{evil}"));
+    analysis.host_pairs[3].bits_per_sec = None;
+    let message = evil.into();
+    analysis.warnings.push(Warning::Recorded { message });
     analysis.run.command.push(evil.into());
     analysis.run.id = evil.into();
     for finding in &mut analysis.verdict.findings {
@@ -224,7 +225,7 @@ fn hostile_names_stay_text() {
     for stage in &mut analysis.stages {
         stage.name = evil.into();
         stage.workload = evil.into();
-        stage.settings = vec![evil.into()];
+        stage.settings = vec![Setting::Congestion(evil.into())];
     }
     let page = page(&analysis);
     keep("report-hostile.html", &page);

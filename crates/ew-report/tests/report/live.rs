@@ -420,5 +420,6 @@ fn plan() -> Plan {
         interleaved: Vec::new(),
         host_rates: Vec::new(),
         rate_limit: None,
+        line_rates: Vec::new(),
     }
 }

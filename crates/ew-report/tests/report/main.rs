@@ -7,6 +7,8 @@ mod catalogue;
 #[cfg(test)]
 mod common;
 #[cfg(test)]
+mod flow_completion;
+#[cfg(test)]
 mod hosts;
 #[cfg(test)]
 mod html;

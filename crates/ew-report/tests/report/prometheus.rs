@@ -455,6 +455,7 @@ fn plan() -> Plan {
         interleaved: Vec::new(),
         host_rates: Vec::new(),
         rate_limit: None,
+        line_rates: Vec::new(),
     }
 }
 

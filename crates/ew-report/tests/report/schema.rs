@@ -1,7 +1,8 @@
 //! The JSON Schema of reports, compared with reports.
 
-use crate::{catalogue, common, sweeps, workloads};
+use crate::{catalogue, common, flow_completion, sweeps, workloads};
 use ew_model::Analysis;
+use ew_model::analysis::Undetermined;
 use ew_report::{Format, TextStyle, json_schema, render};
 use serde_json::{Value, json};
 
@@ -78,7 +79,7 @@ fn mismatch(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<S
 #[test]
 fn every_report_is_as_the_schema_describes_it() {
     let schema: Value = serde_json::from_str(&json_schema()).unwrap();
-    let analyses: [Analysis; 10] = [
+    let analyses: [Analysis; 12] = [
         common::demo(),
         common::failed(),
         common::missing(),
@@ -87,8 +88,10 @@ fn every_report_is_as_the_schema_describes_it() {
         workloads::mixed(),
         of_pods(),
         under_load(),
+        flow_completion::loaded(),
         with_breaks(),
         with_every_finding(),
+        with_every_note(),
     ];
     for analysis in analyses {
         let document = document(&analysis);
@@ -118,6 +121,17 @@ fn under_load() -> Analysis {
 fn with_breaks() -> Analysis {
     let mut analysis = sweeps::swept();
     analysis.sweeps[0].steps = catalogue::steps();
+    analysis.sweeps[0].notes = catalogue::notes();
+    analysis
+}
+
+/// Tools side by side, settings, warnings, and a path that was not tested.
+fn with_every_note() -> Analysis {
+    let mut analysis = common::demo();
+    analysis.tools = vec![catalogue::tools()];
+    analysis.stages[1].settings = catalogue::settings();
+    analysis.warnings = catalogue::warnings();
+    analysis.rack_pairs[0].details = Some(Undetermined::TestedUpTo { share: 0.75 });
     analysis
 }
 
@@ -141,6 +155,22 @@ fn figures_have_their_sentences() {
     for impact in items(&document(&under_load())["congestion"]) {
         assert!(impact["sentence"].as_str().unwrap().contains(": mean x"));
     }
+    let noted = document(&with_every_note());
+    assert_eq!(noted["basis"]["nic_source"], "configured");
+    assert_eq!(
+        noted["rack_pairs"][0]["reason"],
+        "tested up to 75% of line rate"
+    );
+    assert_eq!(noted["stages"][1]["settings"][1], "16 streams");
+    let different = &noted["tools"][0]["figures"][3]["standing"];
+    assert_eq!(
+        items(&different["reasons"]).len(),
+        items(&different["details"]).len()
+    );
+    assert_eq!(different["details"][2]["host_name"], "r1h02");
+    for completion in items(&document(&flow_completion::loaded())["flow_completion"]) {
+        assert!(completion["sentence"].as_str().unwrap().contains(" at p50"));
+    }
     for step in items(&document(&with_breaks())["sweeps"][0]["steps"]) {
         assert!(step["sentence"].is_string() && step["facts"]["by"].is_string());
         assert!(step["evidence"][0]["text"].is_string());
@@ -160,8 +190,15 @@ fn facts_read_back_as_the_same() {
         |analysis: &Analysis| -> Analysis { serde_json::from_value(document(analysis)).unwrap() };
     assert_eq!(read(&of_pods()).pods, of_pods().pods);
     assert_eq!(read(&under_load()).congestion, under_load().congestion);
-    let steps = |analysis: &Analysis| analysis.sweeps[0].steps.clone();
-    assert_eq!(steps(&read(&with_breaks())), steps(&with_breaks()));
+    let (noted, found) = (with_every_note(), read(&with_every_note()));
+    assert_eq!(found.tools, noted.tools);
+    assert_eq!(found.stages[1].settings, noted.stages[1].settings);
+    assert_eq!(found.warnings, noted.warnings);
+    assert_eq!(found.rack_pairs, noted.rack_pairs);
+    assert_eq!(found.basis, noted.basis);
+    let loaded = flow_completion::loaded();
+    assert_eq!(read(&loaded).flow_completion, loaded.flow_completion);
+    assert_eq!(read(&with_breaks()).sweeps, with_breaks().sweeps);
     let findings = |analysis: Analysis| analysis.verdict.findings;
     assert_eq!(
         findings(read(&with_every_finding())),

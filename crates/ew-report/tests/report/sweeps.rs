@@ -1,16 +1,15 @@
 //! Sweeps over message sizes, and figures that did not converge, in every view.
 
 use crate::common;
-use ew_model::Analysis;
 use ew_model::analysis::{Estimate, LatencyFigures, UnconvergedFigure};
-use ew_model::finding::Evidence;
 use ew_model::inventory::HostId;
 use ew_model::scenario::AutoSamples;
 use ew_model::sweep::{
-    HalfPerformance, RoundTripOfSize, Saturation, StepFacts, StepKind, SweepAnalysis, SweepPoint,
-    SweepStep, TimeLine, TimerWait,
+    CurveNote, HalfPerformance, RoundTripOfSize, Saturation, StepFacts, StepKind, SweepAnalysis,
+    SweepPoint, SweepStep, TimeLine, TimerWait,
 };
 use ew_model::workload::WorkloadKind;
+use ew_model::{Analysis, Setting};
 use ew_report::{Format, TextStyle, render};
 
 /// 20 µs and 10 Gb/s, and 20 ms more from 2 to 4 KiB.
@@ -62,10 +61,6 @@ fn sweep() -> SweepAnalysis {
         ..points[6].clone()
     };
     points[6] = unmeasured;
-    let evidence = |text: &str| Evidence {
-        text: text.into(),
-        source: "flows.parquet: stage `ping-pong 2 KiB`, latency".into(),
-    };
     SweepAnalysis {
         name: "ping-pong".into(),
         workload: "tcp-rr (engine)".into(),
@@ -79,7 +74,9 @@ fn sweep() -> SweepAnalysis {
                 bits_per_sec: 10e9,
                 off: 0.01,
             }),
-            evidence: vec![evidence("the max rate is 9.97 Gb/s")],
+            max_bits_per_sec: 9.97e9,
+            sizes: 70,
+            stages: ["ping-pong 1 B".into(), "ping-pong 8 MiB".into()],
         }),
         saturation: Some(Saturation {
             message_bytes: 262_144,
@@ -104,7 +101,10 @@ fn sweep() -> SweepAnalysis {
                 }],
             }),
         }],
-        doubts: vec!["the rate <falls> again".into()],
+        notes: vec![CurveNote::FallsAgain {
+            share: 0.74,
+            message_bytes: 1 << 23,
+        }],
     }
 }
 
@@ -116,8 +116,8 @@ pub(crate) fn swept() -> Analysis {
         host.rack = None;
     }
     analysis.rack_pairs.clear();
-    analysis.cells.clear();
-    analysis.cells_stage = None;
+    analysis.host_pairs.clear();
+    analysis.host_pairs_stage = None;
     let sweep = sweep();
     analysis.stages = sweep
         .points
@@ -128,8 +128,8 @@ pub(crate) fn swept() -> Analysis {
             stage.sweep = Some("ping-pong".into());
             stage.judged = false;
             stage.settings = vec![
-                format!("{} B requests", point.message_bytes),
-                "4 streams".into(),
+                Setting::RequestBytes(point.message_bytes),
+                Setting::Streams(4),
             ];
             stage
         })
@@ -159,7 +159,7 @@ fn a_sweep_in_text_has_its_amounts_its_curve_and_its_breaks() {
         "ping-pong 64 KiB ████████████ 7.24 Gb/s 72.4 145 290 435"
     );
     line("ping-pong: round trips of 2045 B to 4099 B take 41.0 ms longer");
-    line("ping-pong: the rate <falls> again.");
+    line("ping-pong: the rate falls again to 74% of its max at 8 MiB.");
     // Of all sizes alike; the size itself is not.
     line("ping-pong: 4 streams.");
     line("ping-pong 2045 B");
@@ -182,7 +182,7 @@ fn a_sweep_in_markdown_tells_the_same() {
     );
     assert!(markdown.contains("| ping-pong | 64 KiB |"), "{markdown}");
     assert!(
-        markdown.contains("the rate &lt;falls&gt; again"),
+        markdown.contains("the rate falls again to 74%"),
         "{markdown}"
     );
     assert!(
@@ -214,7 +214,7 @@ fn the_page_has_both_charts_with_words_for_them() {
     assert!(page.contains("aria-label=\"Time of a message over its size: 20.0 µs at 1 B"));
     assert!(page.contains("class=\"knee\""), "the break is drawn");
     assert!(!page.contains("cy=\"NaN") && !page.contains("cy=\"inf"));
-    assert!(page.contains("the rate &lt;falls&gt; again"));
+    assert!(page.contains("the rate falls again to 74%"));
 }
 
 #[test]

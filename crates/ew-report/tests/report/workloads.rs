@@ -2,15 +2,15 @@
 //! them.
 
 use crate::common;
-use ew_model::Analysis;
 use ew_model::analysis::{
     CpuAnalysis, DatagramAnalysis, Label, LatencyAnalysis, LatencyFigures, OneWayDelay,
     PairAnalysis, SpectrumPoint, StageAnalysis,
 };
 use ew_model::finding::{Grounds, Verdict, VerdictStatus};
 use ew_model::inventory::HostId;
-use ew_model::record::Remark;
+use ew_model::record::FigureNote;
 use ew_model::workload::WorkloadKind;
+use ew_model::{Analysis, Setting};
 use ew_report::{Format, TextStyle, render};
 
 /// A tail that doubles its excess over 40 µs with every nine, stretched by `stretch`.
@@ -71,9 +71,9 @@ fn cpu(hosts: u32, busy: f64, demand: Option<f64>, is_bulk: bool) -> Option<CpuA
     })
 }
 
-fn label(remark: Remark) -> Label {
+fn label(note: FigureNote) -> Label {
     Label {
-        remark,
+        note,
         flows: 6,
         of_flows: 6,
     }
@@ -134,8 +134,8 @@ fn of_two(stages: Vec<StageAnalysis>) -> Analysis {
         },
         stages,
         hosts: [0, 1].map(|id| common::host(HostId(id), None)).to_vec(),
-        cells: Vec::new(),
-        cells_stage: None,
+        host_pairs: Vec::new(),
+        host_pairs_stage: None,
         pair_maps: Vec::new(),
         pair_details: Vec::new(),
         pair_paths: Vec::new(),
@@ -147,6 +147,7 @@ fn of_two(stages: Vec<StageAnalysis>) -> Analysis {
         tools: Vec::new(),
         pods: Vec::new(),
         congestion: Vec::new(),
+        flow_completion: Vec::new(),
         thresholds: Vec::new(),
         run,
     }
@@ -170,10 +171,10 @@ pub(crate) fn streams_of_two() -> Analysis {
     copy.sender_cpu = cpu(1, 1.1, Some(0.372), true);
     copy.receiver_cpu = cpu(1, 1.4, Some(0.476), true);
     let mut discard = stage("fast", "pair", WorkloadKind::TcpStream, 57.2e9);
-    discard.settings = vec!["sendfile".into(), "discarding receiver".into()];
+    discard.settings = vec![Setting::Sendfile, Setting::DiscardingReceiver];
     discard.labels = vec![
-        label(Remark::SenderDidNotTouchBytes),
-        label(Remark::ReceiverDidNotSeeBytes),
+        label(FigureNote::SenderDidNotTouchBytes),
+        label(FigureNote::ReceiverDidNotSeeBytes),
     ];
     discard.sender_cpu = cpu(1, 0.8, Some(0.114), true);
     discard.receiver_cpu = cpu(1, 0.9, Some(0.129), true);
@@ -184,7 +185,7 @@ pub(crate) fn streams_of_two() -> Analysis {
 pub(crate) fn mixed() -> Analysis {
     let mut analysis = common::cluster(2, 4, 1.0, None);
     let mut open = rr("open loop", "permutation", 480_000);
-    open.settings = vec!["open loop at 10000 requests/s a flow".into()];
+    open.settings = vec![Setting::RequestsPerSec(10_000.0)];
     if let Some(latency) = &mut open.latency {
         latency.uncorrected = Some(figures(480_000, 0.3));
         latency.uncorrected_spectrum = spectrum(480_000, 0.3);
@@ -201,8 +202,11 @@ pub(crate) fn mixed() -> Analysis {
     connects.sender_cpu = cpu(4, 1.9, Some(61.0), false);
     connects.receiver_cpu = cpu(4, 2.1, Some(67.0), false);
     let mut udp = stage("udp", "permutation", WorkloadKind::UdpStream, 7.9e9);
-    udp.settings = vec!["at most 1.00 Gb/s a flow".into()];
-    udp.labels = vec![label(Remark::PacedByKernel), label(Remark::Segmented)];
+    udp.settings = vec![Setting::FlowBitsPerSec(1e9)];
+    udp.labels = vec![
+        label(FigureNote::PacedByKernel),
+        label(FigureNote::Segmented),
+    ];
     udp.of_expected = Some(0.998);
     udp.datagrams = Some(DatagramAnalysis {
         received_per_sec: common::estimate(682_000.0),
@@ -222,15 +226,15 @@ pub(crate) fn mixed() -> Analysis {
     udp.sender_cpu = cpu(8, 2.2, Some(1.42), true);
     udp.receiver_cpu = cpu(8, 2.9, Some(1.87), true);
     let mut zerocopy = stage("zero-copy", "permutation", WorkloadKind::TcpStream, 6.0e9);
-    zerocopy.settings = vec!["zero-copy sending".into()];
+    zerocopy.settings = vec![Setting::ZerocopySend];
     zerocopy.labels = vec![Label {
-        remark: Remark::ZerocopySendCopied,
+        note: FigureNote::ZerocopySendCopied,
         flows: 2,
         of_flows: 6,
     }];
     analysis.stages = vec![open, connects, udp, zerocopy];
-    analysis.cells.clear();
-    analysis.cells_stage = None;
+    analysis.host_pairs.clear();
+    analysis.host_pairs_stage = None;
     analysis.rack_pairs.clear();
     analysis.run.scenario.name = "workloads".into();
     analysis
@@ -286,7 +290,7 @@ fn every_view_says_which_bytes_no_application_saw() {
     let json = report(&analysis, Format::Json);
     assert!(json.contains("receiver-did-not-see-bytes"), "{json}");
     let mut analysis = common::demo();
-    analysis.stages[3].labels = vec![label(Remark::ReceiverDidNotSeeBytes)];
+    analysis.stages[3].labels = vec![label(FigureNote::ReceiverDidNotSeeBytes)];
     let csv = report(&analysis, Format::Csv);
     assert!(
         csv.lines()

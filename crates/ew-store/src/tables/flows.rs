@@ -4,7 +4,7 @@ use super::int;
 use crate::table::Column;
 use ew_model::latency::{Histogram, LatencySummary};
 use ew_model::record::{CpuUse, DatagramCounts, EndRecord};
-use ew_model::{FlowOutcome, FlowRecord, TcpInfo, WorkloadKind};
+use ew_model::{FlowOutcome, FlowRecord, TcpInfo};
 use std::sync::{Arc, LazyLock};
 
 /// All columns, in file order.
@@ -19,9 +19,10 @@ pub(super) static FLOWS: LazyLock<Vec<Column<FlowRow>>> = LazyLock::new(|| {
         connect(),
         datagrams(),
         one_way(),
+        completions(),
         sender_cpu(),
         receiver_cpu(),
-        remarks(),
+        notes(),
     ];
     groups.into_iter().flatten().collect()
 });
@@ -36,6 +37,8 @@ pub(super) struct FlowRow {
     uncorrected: Option<Times>,
     connect: Option<Times>,
     one_way: Option<Times>,
+    /// By size of message, and without buckets.
+    completions: Vec<(u64, LatencySummary)>,
 }
 
 /// What the plan and the inventory specify about a row.
@@ -51,6 +54,8 @@ pub(super) struct StageWords {
     pub(super) name: String,
     pub(super) pattern: &'static str,
     pub(super) workload: &'static str,
+    /// What its aggressors carry.
+    pub(super) aggressors: &'static str,
     pub(super) tool: &'static str,
 }
 
@@ -72,12 +77,15 @@ impl FlowRow {
         let mut latency = None;
         let mut connect = None;
         let mut one_way = None;
+        let mut completions = Vec::new();
         for end in [&mut record.sender, &mut record.receiver] {
             let Some(end) = end else { continue };
             end.intervals = Vec::new();
             latency = latency.or(end.latency.take());
             connect = connect.or(end.connect_latency.take());
             one_way = one_way.or(end.one_way_delay.take());
+            let sizes = std::mem::take(&mut end.completions).into_iter();
+            completions.extend(sizes.filter_map(|one| Some((one.bytes, one.times.summary()?))));
         }
         let (times, uncorrected) = latency.map_or((None, None), |l| (Some(l.times), l.uncorrected));
         Self {
@@ -88,6 +96,7 @@ impl FlowRow {
             uncorrected: uncorrected.and_then(Times::new),
             connect: connect.and_then(Times::new),
             one_way: one_way.and_then(Times::new),
+            completions,
         }
     }
 
@@ -138,16 +147,12 @@ fn identity() -> Vec<Column<FlowRow>> {
             r.planned.stage.as_ref().map(|s| s.pattern.to_owned())
         }),
         Column::maybe_text("workload", "what the flow carries", |r| {
-            let workload = r.planned.stage.as_ref().map(|s| s.workload);
-            let of_aggressor = WorkloadKind::TcpStream.name();
-            workload.map(|word| {
-                if r.record.is_aggressor {
-                    of_aggressor
-                } else {
-                    word
-                }
-                .to_owned()
-            })
+            let stage = r.planned.stage.as_ref();
+            let word = stage.map(|stage| match r.record.is_aggressor {
+                true => stage.aggressors,
+                false => stage.workload,
+            });
+            word.map(str::to_owned)
         }),
         Column::text(
             "part",
@@ -415,6 +420,38 @@ fn one_way() -> Vec<Column<FlowRow>> {
     )
 }
 
+/// Lists of equal length, so that `unnest` of all gives one row a size.
+fn completions() -> Vec<Column<FlowRow>> {
+    fn list(row: &FlowRow, value: fn(&(u64, LatencySummary)) -> u64) -> Option<Vec<i64>> {
+        let values = row.completions.iter().map(value).map(int);
+        (!row.completions.is_empty()).then(|| values.collect())
+    }
+    vec![
+        Column::maybe_ints(
+            "message_bytes",
+            "sizes of messages that were completed (flow-sizes), ascending",
+            |r| list(r, |(bytes, _)| *bytes),
+        ),
+        Column::maybe_ints("message_count", "messages of each size", |r| {
+            list(r, |(_, times)| times.count)
+        }),
+        Column::maybe_ints(
+            "message_mean_ns",
+            "arithmetic mean of their times, from arrival to the answer to the end",
+            |r| list(r, |(_, times)| times.mean_ns),
+        ),
+        Column::maybe_ints("message_p50_ns", "median", |r| {
+            list(r, |(_, times)| times.p50_ns)
+        }),
+        Column::maybe_ints("message_p99_ns", "99th percentile", |r| {
+            list(r, |(_, times)| times.p99_ns)
+        }),
+        Column::maybe_ints("message_max_ns", "max", |r| {
+            list(r, |(_, times)| times.max_ns)
+        }),
+    ]
+}
+
 fn datagrams() -> Vec<Column<FlowRow>> {
     fn counts(row: &FlowRow) -> Option<DatagramCounts> {
         receiver(row)?.datagrams
@@ -526,15 +563,15 @@ fn receiver_cpu() -> Vec<Column<FlowRow>> {
     host_cpu!("rx", receiver)
 }
 
-fn remarks() -> Vec<Column<FlowRow>> {
+fn notes() -> Vec<Column<FlowRow>> {
     vec![
         Column::maybe_text(
             "tx_remarks",
             "what a reader must know of the sender's figures, separated by commas",
-            |r| sender(r).map(remark_words),
+            |r| sender(r).map(note_words),
         ),
         Column::maybe_text("rx_remarks", "the same of the receiver's figures", |r| {
-            receiver(r).map(remark_words)
+            receiver(r).map(note_words)
         }),
     ]
 }
@@ -544,9 +581,9 @@ fn bucket_values(times: &Times, value: fn(&(u64, u64)) -> u64) -> Vec<i64> {
 }
 
 /// The words of `events.jsonl`.
-fn remark_words(end: &EndRecord) -> String {
-    let words = end.remarks.iter().filter_map(|remark| {
-        let word = serde_json::to_value(remark).ok()?;
+fn note_words(end: &EndRecord) -> String {
+    let words = end.notes.iter().filter_map(|note| {
+        let word = serde_json::to_value(note).ok()?;
         Some(word.as_str()?.to_owned())
     });
     words.collect::<Vec<_>>().join(",")

@@ -1,7 +1,7 @@
 //! Why a path is lower than its baseline: as the sentence has it, and the counters behind it.
 
 use super::percent;
-use crate::catalogue::proof;
+use crate::catalogue::{conntrack, proof};
 use ew_model::finding::Evidence;
 use ew_model::pods::{
     DearerPath, NodeNic, PacketCost, PodCause, PodCauseFacts, PodFigures, RefusingNode,
@@ -234,7 +234,7 @@ fn refusing(nodes: &[RefusingNode], names: &Inventory) -> String {
         "conntrack of {} dropped {:.0} packets of new connections/s ({})",
         names.name(worst.host),
         worst.packets_per_sec,
-        worst.refused.why()
+        conntrack::reason(&worst.refused)
     )
 }
 

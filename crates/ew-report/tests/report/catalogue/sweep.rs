@@ -1,7 +1,9 @@
-//! Where curves break.
+//! Where curves break, what they amount to, and notes on them.
 
+use crate::sweeps;
 use ew_model::sweep::{
-    Boundary, RoundTripOfSize, SizeBoundary, StepFacts, StepKind, SweepStep, TimeOfSize, TimerWait,
+    Boundary, CurveNote, RoundTripOfSize, SizeBoundary, StepFacts, StepKind, SweepStep, TimeOfSize,
+    TimerWait,
 };
 use std::fmt::Write;
 
@@ -10,13 +12,49 @@ fn by_every_timer_and_boundary() {
     let mut text = String::new();
     for step in steps() {
         let found = ew_report::worded_step(&step);
-        writeln!(text, "# {}\n{}", step.kind.words(), found.sentence).unwrap();
+        writeln!(text, "# {:?}\n{}", step.kind, found.sentence).unwrap();
         for evidence in &found.evidence {
             writeln!(text, "- {} [{}]", evidence.text, evidence.source).unwrap();
         }
         text.push('\n');
     }
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn half_performance_rests_on_a_line_or_on_the_curve() {
+    let mut sweep = sweeps::swept().sweeps.remove(0);
+    let mut text = String::new();
+    for case in ["a line", "no line"] {
+        let half = ew_report::worded_sweep(&sweep).half_performance.unwrap();
+        writeln!(text, "# {case}").unwrap();
+        for evidence in &half.evidence {
+            writeln!(text, "- {} [{}]", evidence.text, evidence.source).unwrap();
+        }
+        sweep.half_performance.as_mut().unwrap().line = None;
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn what_could_not_be_determined() {
+    let mut sweep = sweeps::swept().sweeps.remove(0);
+    sweep.notes = notes();
+    insta::assert_snapshot!(ew_report::worded_sweep(&sweep).doubts.join("\n"));
+}
+
+/// One of each kind.
+pub(crate) fn notes() -> Vec<CurveNote> {
+    let message_bytes = 1 << 20;
+    vec![
+        CurveNote::NothingMeasured,
+        CurveNote::HalfBelowSmallest,
+        CurveNote::StillRises { message_bytes },
+        CurveNote::FallsAgain {
+            share: 0.456,
+            message_bytes,
+        },
+    ]
 }
 
 /// One of each kind, certain or not.

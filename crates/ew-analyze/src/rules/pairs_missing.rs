@@ -24,11 +24,11 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     vec![Finding {
         severity: Severity::Notice,
         subject: Subject::Run,
-        cause: Cause::CellsMissing,
+        cause: Cause::PairsMissing,
         symptom: None,
         measured: Some(plain(missing as f64, "count")),
         expected: Some(plain(0.0, "count")),
-        confidence: confidence(Cause::CellsMissing),
+        confidence: confidence(Cause::PairsMissing),
         details: Details::FlowsMissing(details(case, missing)),
         cables: Vec::new(),
     }]

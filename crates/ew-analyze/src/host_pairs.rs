@@ -4,7 +4,7 @@ use crate::expected::Expected;
 use crate::observations::{MissingFlow, Observations, StageView};
 use crate::stats::median;
 use ew_model::HostId;
-use ew_model::analysis::{Cell, PairMap};
+use ew_model::analysis::{HostPair, PairMap};
 use ew_model::scenario::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,10 +21,10 @@ struct Gathered {
 /// The host pairs and the name of the stage they come from: of the capacity tests, else of all with
 /// rates, the mesh, else the stage without shared hosts that covers most pairs, else the one that
 /// covers most pairs.
-pub(crate) fn cells(
+pub(crate) fn host_pairs(
     observations: &Observations<'_>,
     expected: &Expected,
-) -> (Option<String>, Vec<Cell>) {
+) -> (Option<String>, Vec<HostPair>) {
     let Some((index, stage)) = chosen(observations) else {
         return (None, Vec::new());
     };
@@ -42,13 +42,17 @@ pub(crate) fn other_maps(observations: &Observations<'_>, expected: &Expected) -
         .filter(|(index, stage)| stage.is_bulk() && Some(*index) != first)
         .map(|(index, stage)| PairMap {
             stage: index as u32,
-            cells: of_stage(index, stage, expected),
+            host_pairs: of_stage(index, stage, expected),
         })
-        .filter(|map| map.cells.iter().any(|cell| cell.bits_per_sec.is_some()))
+        .filter(|map| {
+            map.host_pairs
+                .iter()
+                .any(|host_pair| host_pair.bits_per_sec.is_some())
+        })
         .collect()
 }
 
-fn of_stage(index: usize, stage: &StageView<'_>, expected: &Expected) -> Vec<Cell> {
+fn of_stage(index: usize, stage: &StageView<'_>, expected: &Expected) -> Vec<HostPair> {
     let mut pairs: BTreeMap<(HostId, HostId), Gathered> = BTreeMap::new();
     for flow in stage.stage.rounds.iter().flat_map(|round| &round.flows) {
         pairs.entry((flow.src, flow.dst)).or_default();
@@ -56,15 +60,17 @@ fn of_stage(index: usize, stage: &StageView<'_>, expected: &Expected) -> Vec<Cel
     for (at, round) in stage.rounds.iter().enumerate() {
         let shares = expected.of_round(index, at);
         for (slot, (row, rate)) in round.rates().enumerate() {
-            let cell = pairs.entry((row.src, row.dst)).or_default();
-            cell.rates.push(rate);
+            let host_pair = pairs.entry((row.src, row.dst)).or_default();
+            host_pair.rates.push(rate);
             let share = shares.and_then(|shares| shares.get(slot));
-            cell.expected.extend(share.map(|share| share.bits_per_sec));
+            host_pair
+                .expected
+                .extend(share.map(|share| share.bits_per_sec));
             if let Some(count) = row.retransmits() {
-                *cell.retransmits.get_or_insert(0) += count;
+                *host_pair.retransmits.get_or_insert(0) += count;
             }
             let streams = row.sender.iter().flat_map(|end| &end.streams);
-            cell.rtt_us.extend(
+            host_pair.rtt_us.extend(
                 streams
                     .filter_map(|s| s.tcp_info)
                     .map(|info| f64::from(info.rtt_us)),
@@ -79,13 +85,13 @@ fn of_stage(index: usize, stage: &StageView<'_>, expected: &Expected) -> Vec<Cel
     }
     pairs
         .into_iter()
-        .map(|((src, dst), gathered)| cell(src, dst, gathered))
+        .map(|((src, dst), gathered)| host_pair(src, dst, gathered))
         .collect()
 }
 
-fn cell(src: HostId, dst: HostId, gathered: Gathered) -> Cell {
+fn host_pair(src: HostId, dst: HostId, gathered: Gathered) -> HostPair {
     let bits_per_sec = median(&gathered.rates);
-    Cell {
+    HostPair {
         src,
         dst,
         bits_per_sec,

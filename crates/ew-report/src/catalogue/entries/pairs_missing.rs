@@ -1,7 +1,7 @@
 //! Flows without a figure.
 
 use crate::catalogue::phrases::{count, list, list_of};
-use crate::catalogue::{Entry, Headline, proof};
+use crate::catalogue::{Entry, Headline, conntrack, proof};
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{
@@ -82,7 +82,7 @@ fn refused(found: &RefusingHost, names: &Inventory) -> Evidence {
         format!(
             "{name}: conntrack dropped {} packets of new connections ({})",
             found.refused.packets,
-            found.refused.why()
+            conntrack::reason(&found.refused)
         ),
         format!("counters.parquet: host = {name}, source = conntrack"),
     )
