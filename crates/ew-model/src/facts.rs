@@ -166,6 +166,13 @@ pub struct AllCpus {
 }
 
 impl HostSample {
+    /// What it takes in memory, about: without names.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let causes = self.causes.as_ref().map_or(0, |causes| causes.held_bytes());
+        size_of::<Self>() + size_of_val(&*self.cpus) + size_of_val(&*self.interfaces) + causes
+    }
+
     /// Online CPUs.
     #[must_use]
     pub fn cpu_count(&self) -> usize {

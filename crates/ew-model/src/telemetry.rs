@@ -96,6 +96,20 @@ pub struct CauseCounters {
 }
 
 impl CauseCounters {
+    /// What it takes in memory, about: without names and interrupts.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let traffic = self.traffic.iter().map(|process| {
+            size_of_val(process) + size_of_val(&*process.peers) + size_of_val(&*process.ports)
+        });
+        size_of::<Self>()
+            + size_of_val(&*self.softnet)
+            + size_of_val(&*self.qdiscs)
+            + size_of_val(&*self.driver_counters)
+            + size_of_val(&*self.disks)
+            + traffic.sum::<usize>()
+    }
+
     /// A counter's sum over all CPUs. `None` where the kernel reports none.
     #[must_use]
     pub fn over_softnet(&self, counter: impl Fn(&SoftnetCounters) -> u32) -> Option<u64> {

@@ -2,7 +2,7 @@
 
 use crate::EVENTS_FILE;
 use crate::error::{StoreError, io_error};
-use crate::packed::{Pack, unpacked};
+use crate::packed::{LARGE_RUN_HOSTS, Pack, packed, unpacked};
 use crate::upgrade::upgraded;
 use ew_model::{RecordedEvent, RunEvent};
 use serde::Deserialize;
@@ -18,11 +18,15 @@ pub(crate) struct EventWriter {
     file: File,
     path: PathBuf,
     written_bytes: u64,
+    /// Whether events are packed.
+    is_large_run: bool,
+    /// Those that wait.
     samples: Pack,
 }
 
 impl EventWriter {
-    pub(crate) fn create(directory: &Path) -> Result<Self, StoreError> {
+    /// Of a run of so many hosts.
+    pub(crate) fn create(directory: &Path, hosts: usize) -> Result<Self, StoreError> {
         let path = directory.join(EVENTS_FILE);
         let file = File::create_new(&path).map_err(io_error("create", &path))?;
         // A file system without locks only costs the sign that the run is still being written.
@@ -31,28 +35,37 @@ impl EventWriter {
             file,
             path,
             written_bytes: 0,
+            is_large_run: hosts >= LARGE_RUN_HOSTS,
             samples: Pack::default(),
         })
     }
 
     /// One line, in one write, so that nothing waits in a buffer when the process is killed; but
-    /// for samples, which wait a moment for others.
+    /// for samples of large runs, which wait a moment for others.
     pub(crate) fn append(&mut self, event: &RecordedEvent) -> Result<(), StoreError> {
         let mut line = serde_json::to_vec(event).map_err(|source| StoreError::Json {
             path: self.path.clone(),
             source,
         })?;
         line.push(b'\n');
-        if !matches!(event.event, RunEvent::HostSampled { .. }) {
-            self.write_samples()?;
+        if !self.is_large_run {
             return self.write(&line);
         }
+        if matches!(event.event, RunEvent::HostSampled { .. }) {
+            return self.append_sample(event.at_ns, &line);
+        }
+        self.write_samples()?;
+        let line = packed(&line).map_err(io_error("pack events for", &self.path))?;
+        self.write(&line)
+    }
+
+    /// It waits. A full disk shows when no more may wait, and with the next other event.
+    fn append_sample(&mut self, at_ns: u64, line: &[u8]) -> Result<(), StoreError> {
         if self.samples.is_full() {
             self.write_samples()?;
         }
-        self.samples.push(event.at_ns, &line);
-        if self.samples.is_due(event.at_ns) {
-            // It waits. A full disk shows when no more may wait, and with the next other event.
+        self.samples.push(at_ns, line);
+        if self.samples.is_due(at_ns) {
             let _ = self.write_samples();
         }
         Ok(())
@@ -61,8 +74,7 @@ impl EventWriter {
     /// Writes the samples that wait; what cannot be written waits on.
     fn write_samples(&mut self) -> Result<(), StoreError> {
         let lines = self.samples.to_write();
-        let lines = lines.map_err(io_error("pack samples for", &self.path))?;
-        self.write(&lines)?;
+        self.write(&lines.map_err(io_error("pack events for", &self.path))?)?;
         self.samples.clear();
         Ok(())
     }
@@ -134,16 +146,16 @@ impl EventReader {
             if !self.read_line()? {
                 return Ok(None);
             }
+            if let Some(lines) = unpacked(&self.line) {
+                self.unpacked = Cursor::new(lines);
+                continue;
+            }
             let source = match serde_json::from_slice(&self.line) {
                 Ok(event) => return Ok(Some(event)),
                 Err(source) => source,
             };
             if let Some(event) = upgraded(&self.line) {
                 return Ok(Some(event));
-            }
-            if let Some(lines) = unpacked(&self.line) {
-                self.unpacked = Cursor::new(lines);
-                continue;
             }
             if let Some(kind) = unknown_kind(&self.line, &source) {
                 *self.unknown.entry(kind).or_default() += 1;
@@ -165,19 +177,13 @@ impl EventReader {
     /// The next line, of the packed ones first. False at the end.
     fn read_line(&mut self) -> Result<bool, StoreError> {
         self.line.clear();
-        let failed = io_error("read", &self.path);
-        if self
-            .unpacked
-            .read_until(b'\n', &mut self.line)
-            .map_err(failed)?
-            > 0
-        {
+        let unpacked = self.unpacked.read_until(b'\n', &mut self.line);
+        if unpacked.map_err(io_error("read", &self.path))? > 0 {
             return Ok(true);
         }
-        let failed = io_error("read", &self.path);
-        let length = self.input.read_until(b'\n', &mut self.line);
         self.number += 1;
-        Ok(length.map_err(failed)? > 0)
+        let length = self.input.read_until(b'\n', &mut self.line);
+        Ok(length.map_err(io_error("read", &self.path))? > 0)
     }
 
     /// What the user should know of the reading, after the end.

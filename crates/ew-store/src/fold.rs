@@ -2,8 +2,8 @@
 
 use crate::error::{StoreError, io_error};
 use crate::events::EventReader;
+use crate::thinned::Thinning;
 use crate::{FORMAT_VERSION, MANIFEST_FILE};
-use ew_model::facts::HostSample;
 use ew_model::{Outcome, Plan, RecordedEvent, Run, RunEvent, RunManifest};
 use serde::Deserialize;
 use std::io;
@@ -16,13 +16,12 @@ use std::path::Path;
 /// [`StoreError::NotARun`], [`StoreError::NewerVersion`], or where and how a file is damaged.
 pub fn load(directory: &Path) -> Result<Run, StoreError> {
     let manifest = load_manifest(directory)?;
-    let mut run = empty(manifest);
     let mut events = EventReader::open(directory)?;
+    let mut fold = Fold::new(manifest);
     while let Some(event) = events.next()? {
-        fold(&mut run, event);
+        fold.take(event);
     }
-    run.warnings.extend(events.warnings());
-    Ok(run)
+    Ok(fold.finish(events.warnings()))
 }
 
 /// Reads only `run.json`.
@@ -59,7 +58,7 @@ struct VersionOnly {
 }
 
 /// What is known before the first event.
-pub(crate) fn empty(manifest: RunManifest) -> Run {
+fn empty(manifest: RunManifest) -> Run {
     Run {
         plan: Plan {
             scenario: manifest.scenario.name.clone(),
@@ -90,16 +89,46 @@ pub(crate) fn empty(manifest: RunManifest) -> Run {
     }
 }
 
-/// They are for `counters.parquet` alone, and much of a sample's memory.
-fn without_interrupts(mut sample: HostSample) -> HostSample {
-    if let Some(causes) = &mut sample.causes {
-        causes.interrupts = Vec::new();
-    }
-    sample
+/// Events folded into a run.
+pub(crate) struct Fold {
+    run: Run,
+    thinning: Thinning,
 }
 
-pub(crate) fn fold(run: &mut Run, recorded: RecordedEvent) {
-    match recorded.event {
+impl Fold {
+    pub(crate) fn new(manifest: RunManifest) -> Self {
+        Self {
+            run: empty(manifest),
+            thinning: Thinning::default(),
+        }
+    }
+
+    /// With what there is to know of the reading.
+    pub(crate) fn finish(mut self, warnings: Vec<String>) -> Run {
+        self.run.warnings.extend(warnings);
+        self.run
+    }
+
+    pub(crate) fn take(&mut self, recorded: RecordedEvent) {
+        match recorded.event {
+            RunEvent::HostSampled { host, sample } => {
+                self.thinning
+                    .take_sample(&mut self.run.samples, host, sample);
+            }
+            event => {
+                if let RunEvent::RoundFinished { records, .. } = &event {
+                    records
+                        .iter()
+                        .for_each(|flow| self.thinning.take_flow(flow));
+                }
+                fold(&mut self.run, event);
+            }
+        }
+    }
+}
+
+fn fold(run: &mut Run, event: RunEvent) {
+    match event {
         RunEvent::RunStarted { plan, .. } | RunEvent::Replanned { plan } => run.plan = plan,
         RunEvent::HostUp {
             host,
@@ -127,10 +156,6 @@ pub(crate) fn fold(run: &mut Run, recorded: RecordedEvent) {
             run.clock_error_ns.insert(host, error_ns);
         }
         RunEvent::RoundFinished { records, .. } => run.flows.extend(records),
-        RunEvent::HostSampled { host, sample } => {
-            let own = run.samples.entry(host).or_default();
-            own.push(without_interrupts(sample));
-        }
         RunEvent::ConnectionsRejected { host, count } => {
             // Counted from the agent's start; a host that came back begins again.
             let most = run.rejected_connections.entry(host).or_default();
@@ -157,7 +182,8 @@ pub(crate) fn fold(run: &mut Run, recorded: RecordedEvent) {
         }
         RunEvent::StorageStepFinished(step) => run.storage.push(*step),
         RunEvent::StorageFacts(facts) => run.hdfs = Some(*facts),
-        RunEvent::StorageStepStarted { .. }
+        RunEvent::HostSampled { .. }
+        | RunEvent::StorageStepStarted { .. }
         | RunEvent::StorageProgress { .. }
         | RunEvent::StageStarted { .. }
         | RunEvent::StageFinished { .. }

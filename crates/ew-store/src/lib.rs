@@ -3,7 +3,7 @@
 //! - `run.json`: the manifest ([`ew_model::RunManifest`]), written at the start with outcome
 //!   `unfinished`, replaced at the end.
 //! - `events.jsonl`: one [`ew_model::RecordedEvent`] a line, the source of truth, written while it
-//!   happens; of large runs many samples in a compressed line.
+//!   happens; of large runs many in a compressed line.
 //! - `flows.parquet`, `intervals.parquet`, `hosts.parquet`, `counters.parquet`, `traffic.parquet`:
 //!   the same numbers as tables ([`describe_tables`]), written at the end.
 //! - `findings.json` and reports: what was derived, written after the analysis.
@@ -20,6 +20,7 @@ mod packed;
 mod runs;
 mod table;
 mod tables;
+mod thinned;
 mod upgrade;
 mod writer;
 
@@ -33,7 +34,7 @@ pub use writer::{RunWriter, add_barriers, write_file, write_findings};
 
 /// Layout version of the run directories this crate writes. It reads this and all older ones.
 /// Version 2 keeps whole distributions of times where 1 kept a few percentiles; version 3 packs the
-/// samples of large runs.
+/// events of large runs.
 pub const FORMAT_VERSION: u32 = 3;
 
 /// The manifest's file name.

@@ -1,5 +1,5 @@
-//! Samples of large runs, compressed: of a thousand hosts they are nine tenths of all events, and
-//! name the same counters again and again.
+//! Events of large runs, compressed: of a thousand hosts, samples and flows name the same counters
+//! again and again.
 //!
 //! A packed line is `{"packed":"..."}`: lines of `events.jsonl`, compressed by gzip, in base64.
 //! Small runs have none, so that their events are read as they are.
@@ -12,16 +12,20 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
+/// From so many hosts on, events are packed.
+pub(crate) const LARGE_RUN_HOSTS: usize = 128;
 /// Samples wait for each other until they are so many bytes.
-const FULL_BYTES: usize = 256 * 1024;
+const FULL_BYTES: usize = 1 << 20;
 /// Or for so long.
 const FULL_NS: u64 = 1_000_000_000;
 /// Fewer bytes are written as they are.
-const WORTHWHILE_BYTES: usize = 64 * 1024;
-/// Unpacked, a line may be as long as no writer makes it.
-const MAX_UNPACKED_BYTES: u64 = 64 << 20;
+const MIN_PACKED_BYTES: usize = 64 * 1024;
+/// So are more, so that a short line never becomes all of the memory.
+const MAX_PACKED_BYTES: usize = 64 << 20;
+/// How a packed line begins.
+const START: &[u8] = b"{\"packed\":";
 
-/// Lines of samples that wait to be written together.
+/// Samples that wait to be written together.
 #[derive(Debug, Default)]
 pub(crate) struct Pack {
     lines: Vec<u8>,
@@ -52,17 +56,9 @@ impl Pack {
         self.lines.len() >= FULL_BYTES
     }
 
-    /// What waits as it is to be written: whole lines. Empty when nothing waits.
+    /// What waits as it is to be written. Empty when nothing waits.
     pub(crate) fn to_write(&self) -> io::Result<Vec<u8>> {
-        if self.lines.len() < WORTHWHILE_BYTES {
-            return Ok(self.lines.clone());
-        }
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        gzip.write_all(&self.lines)?;
-        let packed = STANDARD.encode(gzip.finish()?);
-        let mut line = serde_json::to_vec(&Packed { packed: &packed })?;
-        line.push(b'\n');
-        Ok(line)
+        packed(&self.lines)
     }
 
     pub(crate) fn clear(&mut self) {
@@ -70,12 +66,28 @@ impl Pack {
     }
 }
 
+/// Whole lines in one; as they are where they are short or very long.
+pub(crate) fn packed(lines: &[u8]) -> io::Result<Vec<u8>> {
+    if !(MIN_PACKED_BYTES..=MAX_PACKED_BYTES).contains(&lines.len()) {
+        return Ok(lines.to_vec());
+    }
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(lines)?;
+    let packed = STANDARD.encode(gzip.finish()?);
+    let mut line = serde_json::to_vec(&Packed { packed: &packed })?;
+    line.push(b'\n');
+    Ok(line)
+}
+
 /// The lines in a packed line; `None` for any other line, and a damaged one.
 pub(crate) fn unpacked(line: &[u8]) -> Option<Vec<u8>> {
+    if !line.starts_with(START) {
+        return None;
+    }
     let Packed { packed } = serde_json::from_slice(line).ok()?;
     let gzip = STANDARD.decode(packed).ok()?;
     let mut lines = Vec::new();
-    let mut decoder = GzDecoder::new(gzip.as_slice()).take(MAX_UNPACKED_BYTES);
+    let mut decoder = GzDecoder::new(gzip.as_slice()).take(MAX_PACKED_BYTES as u64);
     decoder.read_to_end(&mut lines).ok()?;
     Some(lines)
 }

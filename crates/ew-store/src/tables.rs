@@ -2,12 +2,13 @@
 
 mod counters;
 mod flows;
+mod numbers;
 mod reading;
 
 use crate::FORMAT_VERSION;
 use crate::error::StoreError;
 use crate::events::EventReader;
-use crate::fold::{empty, fold};
+use crate::fold::Fold;
 use crate::table::{Column, ColumnDescription, TableWriter};
 use counters::{COUNTERS, CounterRow, Latest, TRAFFIC, TrafficRow};
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters};
@@ -77,19 +78,18 @@ const TRAFFIC_FILE: &str = "traffic.parquet";
 /// Writes all tables of a run whose events are complete, and reads it back on the way.
 pub(crate) fn write_tables(directory: &Path, manifest: RunManifest) -> Result<Run, StoreError> {
     let mut tables = Tables::create(directory, &manifest)?;
-    let mut run = empty(manifest);
+    let mut fold = Fold::new(manifest);
     let mut events = EventReader::open(directory)?;
     while let Some(event) = events.next()? {
         tables.take(event.clone())?;
-        fold(&mut run, event);
+        fold.take(event);
     }
     tables.flows.finish()?;
     tables.intervals.finish()?;
     tables.hosts.finish()?;
     tables.counters.finish()?;
     tables.traffic.finish()?;
-    run.warnings.extend(events.warnings());
-    Ok(run)
+    Ok(fold.finish(events.warnings()))
 }
 
 struct Tables {

@@ -34,7 +34,7 @@ impl RunWriter {
     /// [`StoreError`] when the directory or a file in it cannot be made.
     pub fn create(root: &Path, mut manifest: RunManifest) -> Result<Self, StoreError> {
         let directory = make_directory(root, &mut manifest)?;
-        let events = EventWriter::create(&directory)?;
+        let events = EventWriter::create(&directory, manifest.inventory.hosts.len())?;
         manifest.outcome = Outcome::Unfinished;
         manifest.finished_unix_ns = None;
         write_manifest(&directory, &mut manifest)?;
@@ -63,8 +63,8 @@ impl RunWriter {
         self.events.written_bytes()
     }
 
-    /// Appends one event; it is in the file when this returns, but for samples, which wait for
-    /// other samples or events for up to a second. Live-only events are passed over.
+    /// Appends one event; it is in the file when this returns, but for samples of large runs, which
+    /// wait for other samples or events for up to a second. Live-only events are passed over.
     ///
     /// # Errors
     /// [`StoreError::Io`], for example when the disk is full; the events before it stay readable.

@@ -72,8 +72,7 @@ fn a_run_that_is_killed_is_readable_at_any_moment() {
     for (count, event) in events().iter().enumerate() {
         writer.record(event).unwrap();
         let text = fs::read_to_string(writer.path().join(EVENTS_FILE)).unwrap();
-        let is_sample = matches!(event.event, RunEvent::HostSampled { .. });
-        assert_eq!(text.lines().count(), count + usize::from(!is_sample));
+        assert_eq!(text.lines().count(), count + 1);
     }
     let run = load(writer.path()).unwrap();
     assert_eq!(run.flows.len(), 2);
@@ -97,9 +96,18 @@ fn a_run_that_is_killed_is_readable_at_any_moment() {
 }
 
 #[test]
-fn samples_of_a_large_run_are_short_and_read_back_in_their_order() {
+fn events_of_a_large_run_are_short_and_read_back_in_their_order() {
     let temp_dir = TempDir::new().unwrap();
-    let mut recorded = Vec::new();
+    let mut manifest = manifest(7);
+    let host = manifest.inventory.hosts[0].clone();
+    manifest.inventory.hosts = vec![host; 400];
+    let mut writer = RunWriter::create(temp_dir.path(), manifest.clone()).unwrap();
+    let mut plain_bytes = 0;
+    let mut record = |at_ns, event| {
+        let recorded = at(at_ns, event);
+        plain_bytes += serde_json::to_vec(&recorded).unwrap().len();
+        writer.record(&recorded).unwrap();
+    };
     for second in 1..=5 {
         for host in 0..400 {
             let agent_ns = second * 1_000_000_000 + u64::from(host);
@@ -108,22 +116,21 @@ fn samples_of_a_large_run_are_short_and_read_back_in_their_order() {
                 ..sample()
             };
             let host = HostId(host);
-            recorded.push(at(agent_ns, RunEvent::HostSampled { host, sample }));
+            record(agent_ns, RunEvent::HostSampled { host, sample });
         }
-        recorded.push(at(second * 1_000_000_000 + 500, events()[0].event.clone()));
+        let message = format!("second {second}");
+        record(second * 1_000_000_000 + 500, RunEvent::Warning { message });
     }
-    let plain_bytes: usize = recorded
-        .iter()
-        .map(|e| serde_json::to_vec(e).unwrap().len())
-        .sum();
-    let path = write_run(temp_dir.path(), &recorded);
+    let path = writer.path().to_path_buf();
+    let finished = writer.finish(manifest).unwrap();
+    let run = load(&path).unwrap();
+    assert_eq!(finished, run);
     let events_bytes = fs::metadata(path.join(EVENTS_FILE)).unwrap().len() as usize;
     assert!(
         events_bytes < plain_bytes / 5,
         "{events_bytes} of {plain_bytes}"
     );
-    let run = load(&path).unwrap();
-    assert_eq!(run.samples.len(), 400);
+    assert_eq!((run.samples.len(), run.warnings.len()), (400, 5));
     for (host, samples) in &run.samples {
         let times: Vec<u64> = samples.iter().map(|sample| sample.agent_ns).collect();
         let expected: Vec<u64> = (1..=5)
@@ -137,8 +144,11 @@ fn samples_of_a_large_run_are_short_and_read_back_in_their_order() {
     for length in (0..whole.len()).step_by(whole.len() / 40) {
         fs::write(path.join(EVENTS_FILE), &whole[..length]).unwrap();
         let cut = load(&path).unwrap();
-        let has_more = |(host, own): (&HostId, &Vec<_>)| own.len() > run.samples[host].len();
-        assert!(!cut.samples.iter().any(has_more));
+        let read = |run: &Run| run.samples.values().map(Vec::len).sum::<usize>();
+        assert!(read(&cut) < read(&run), "{length}");
+        let begun = cut.samples.iter();
+        let mut begun = begun.flat_map(|(host, own)| own.iter().zip(&run.samples[host]));
+        assert!(begun.all(|(own, whole)| own == whole));
     }
 }
 

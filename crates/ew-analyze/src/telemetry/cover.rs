@@ -181,13 +181,13 @@ pub(super) fn in_cpu(sample: &HostSample) -> Vec<((u32, usize), u64)> {
     sample.cpus.iter().flat_map(of_cpu).collect()
 }
 
-/// The ticks of all CPUs by (CPU, kind): of one that stands for all of them where not all are
-/// listed.
+/// The ticks of all CPUs by (CPU, kind). Where not all are listed, of one that stands for them, with
+/// their count as its number: sums over more or fewer CPUs are not compared.
 pub(super) fn in_all_cpus(sample: &HostSample) -> Vec<((u32, usize), u64)> {
     match &sample.all_cpus {
         Some(all) => (0..)
             .zip(by_kind(&all.times))
-            .map(|(kind, ticks)| ((0, kind), ticks))
+            .map(|(kind, ticks)| ((all.count, kind), ticks))
             .collect(),
         None => in_cpu(sample),
     }

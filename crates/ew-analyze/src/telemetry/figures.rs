@@ -276,3 +276,60 @@ fn busiest_disk(cover: &Cover<'_>) -> Option<DiskShare> {
         await_ns: (requests >= 1.0).then(|| (waited_ms * 1e6 / requests) as u64),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Window;
+    use super::*;
+    use ew_model::facts::{AllCpus, CpuCounters};
+
+    const S: u64 = 1_000_000_000;
+
+    fn ticks(cpu: u32, system_ticks: u64, idle_ticks: u64) -> CpuCounters {
+        CpuCounters {
+            cpu,
+            system_ticks,
+            idle_ticks,
+            ..CpuCounters::default()
+        }
+    }
+
+    /// Of a host with 100 CPUs, of which only some are listed.
+    fn sample(second: u64, all_system_ticks: u64, cpus: &[CpuCounters]) -> HostSample {
+        let all_cpus = AllCpus {
+            count: 100,
+            times: ticks(0, all_system_ticks, second * 10_000 - all_system_ticks),
+        };
+        HostSample {
+            agent_ns: second * S,
+            cpus: cpus.to_vec(),
+            all_cpus: Some(Box::new(all_cpus)),
+            ..HostSample::default()
+        }
+    }
+
+    #[test]
+    fn of_many_cpus_the_sum_counts_and_one_that_is_not_listed_was_idle() {
+        let mut samples = vec![
+            sample(1, 0, &[ticks(3, 0, 50), ticks(9, 0, 50)]),
+            sample(2, 500, &[ticks(3, 90, 60), ticks(9, 20, 130)]),
+            sample(3, 1000, &[ticks(9, 60, 190)]),
+        ];
+        let window = Window {
+            stage: 0,
+            loaded_ns: S,
+            start_ns: S,
+            end_ns: 3 * S,
+        };
+        let cover = Cover::new(&samples, &[&window]).unwrap();
+        let busiest = busiest_cpu(&cover).unwrap();
+        assert_eq!((busiest.cpu, busiest.busy_share), (3, 0.45));
+        assert_eq!(busy_share(&cover), Some(0.05));
+        // A CPU went offline: its ticks are in one of the sums.
+        samples[2].all_cpus.as_mut().unwrap().count = 99;
+        let cover = Cover::new(&samples, &[&window]).unwrap();
+        assert_eq!(busy_share(&cover), Some(0.05));
+        let cover = Cover::new(&samples[1..], &[&window]).unwrap();
+        assert_eq!(busy_share(&cover), None);
+    }
+}
