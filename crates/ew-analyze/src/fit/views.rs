@@ -1,12 +1,11 @@
 //! The fit as tables show it: every ordered pair of racks.
 
 use super::network::Fitted;
-use super::rounds::Obs;
 use super::uplinks::{RackDirection, Reach};
 use crate::observations::Observations;
 use crate::stats::{median, median_estimate, scaled};
-use ew_model::RackId;
 use ew_model::analysis::{Estimate, RackPairAnalysis, Undetermined};
+use ew_model::{HostId, RackId};
 use std::collections::BTreeMap;
 
 /// Every ordered pair of racks, in order.
@@ -15,9 +14,13 @@ pub(super) fn rack_pairs(
     fitted: &Fitted<'_>,
     racks: &[[RackDirection; 2]],
 ) -> Vec<RackPairAnalysis> {
-    let ramps = ramps(observations, fitted);
+    let sums = Sums {
+        inside: inside(fitted),
+        across: across(fitted),
+        ramps: ramps(observations, fitted),
+    };
     pairs(racks.len())
-        .map(|(from, to)| pair(fitted, racks, &ramps, (from, to)))
+        .map(|(from, to)| pair(fitted, racks, &sums, (from, to)))
         .collect()
 }
 
@@ -56,6 +59,13 @@ fn empty(from: usize, to: usize) -> RackPairAnalysis {
 
 type Ramps = BTreeMap<(usize, usize), BTreeMap<u32, Vec<f64>>>;
 
+/// What racks do, from one look at all flows.
+struct Sums {
+    inside: BTreeMap<usize, Estimate>,
+    across: BTreeMap<(usize, usize), (Estimate, f64)>,
+    ramps: Ramps,
+}
+
 /// As [`RackDirection::hold_against_line_rate`].
 pub(super) fn hold_against_line_rate(pair: &mut RackPairAnalysis, share: f64) {
     pair.oversubscription = match pair.limited {
@@ -73,12 +83,13 @@ pub(super) fn hold_against_line_rate(pair: &mut RackPairAnalysis, share: f64) {
 fn pair(
     fitted: &Fitted<'_>,
     racks: &[[RackDirection; 2]],
-    ramps: &Ramps,
+    sums: &Sums,
     (from, to): (usize, usize),
 ) -> RackPairAnalysis {
     let (out, into) = (&racks[from][0], &racks[to][1]);
     let asked = out.hosts_bits_per_sec.min(into.hosts_bits_per_sec);
-    let across = across(fitted, (from, to));
+    let across = sums.across.get(&(from, to));
+    let ramp = sums.ramps.get(&(from, to));
     let limit = narrower(out, into);
     let limited = match limit {
         Some(limit) if capacity(limit) < (1.0 - super::MIN_EFFECT) * asked => Some(true),
@@ -98,13 +109,13 @@ fn pair(
     let typical = fitted.hypothesis.classes.last().copied();
     let is_limited = limited == Some(true);
     RackPairAnalysis {
-        inside_bits_per_sec: inside(fitted, from),
-        across_bits_per_sec: across.map(|(across, _)| across),
+        inside_bits_per_sec: sums.inside.get(&from).copied(),
+        across_bits_per_sec: across.map(|(across, _)| *across),
         oversubscription,
         limited,
-        ramp: ramps.get(&(from, to)).map(points).unwrap_or_default(),
+        ramp: ramp.map(points).unwrap_or_default(),
         knee_senders: limit
-            .filter(|_| is_limited && ramps.contains_key(&(from, to)))
+            .filter(|_| is_limited && ramp.is_some())
             .zip(typical)
             .map(|(limit, nic)| capacity(limit) / nic),
         uplink_bits_per_sec: limit.filter(|_| is_limited).map(capacity),
@@ -127,44 +138,47 @@ fn capacity(direction: &RackDirection) -> f64 {
         .map_or(f64::INFINITY, |capacity| capacity.value)
 }
 
-/// What the hosts of a rack do among each other.
-fn inside(fitted: &Fitted<'_>, rack: usize) -> Option<Estimate> {
-    let is_inside =
-        |obs: &Obs| obs.racks.is_none() && fitted.rounds.rack_of[obs.src.index()] == Some(rack);
-    let mut of_hosts: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+/// What the hosts of each rack do among each other.
+fn inside(fitted: &Fitted<'_>) -> BTreeMap<usize, Estimate> {
+    let mut of_racks: BTreeMap<usize, BTreeMap<HostId, Vec<f64>>> = BTreeMap::new();
     for (round, slot, obs, predicted) in fitted.flows() {
-        if is_inside(obs) && fitted.is_isolated(round, slot, &predicted) {
+        let rack = fitted.rounds.rack_of[obs.src.index()].filter(|_| obs.racks.is_none());
+        if let Some(rack) = rack.filter(|_| fitted.is_isolated(round, slot, &predicted)) {
+            let of_hosts = of_racks.entry(rack).or_default();
             of_hosts.entry(obs.src).or_default().push(obs.bits_per_sec);
         }
     }
-    median_estimate(
-        &of_hosts
-            .values()
-            .filter_map(|rates| median(rates))
-            .collect::<Vec<_>>(),
-    )
+    let estimate = |(rack, of_hosts): (usize, BTreeMap<HostId, Vec<f64>>)| {
+        let medians = of_hosts.values().filter_map(|rates| median(rates));
+        Some((rack, median_estimate(&medians.collect::<Vec<_>>())?))
+    };
+    of_racks.into_iter().filter_map(estimate).collect()
 }
 
-/// Sum of what one rack sends to the other in the rounds in which the max was asked, and the share
-/// of that it reached.
-fn across(fitted: &Fitted<'_>, racks: (usize, usize)) -> Option<(Estimate, f64)> {
-    let mut sums: Vec<(f64, f64)> = Vec::new();
+/// Sum of what each rack sends to each other in the rounds in which the max was asked, and the
+/// share of that it reached.
+fn across(fitted: &Fitted<'_>) -> BTreeMap<(usize, usize), (Estimate, f64)> {
+    let mut of_pairs: BTreeMap<(usize, usize), Vec<(f64, f64)>> = BTreeMap::new();
     for (at, round) in fitted.rounds.rounds.iter().enumerate() {
-        let (mut sum, mut asked) = (0.0, 0.0);
-        for (slot, obs) in fitted
-            .rounds
-            .of(round)
-            .iter()
-            .enumerate()
-            .filter(|(_, obs)| obs.racks == Some(racks))
-        {
-            sum += obs.bits_per_sec;
-            asked += fitted.asked[at][slot].bits_per_sec;
+        let mut sums: BTreeMap<(usize, usize), (f64, f64)> = BTreeMap::new();
+        for (slot, obs) in fitted.rounds.of(round).iter().enumerate() {
+            if let Some(racks) = obs.racks {
+                let (asked, sum) = sums.entry(racks).or_default();
+                *asked += fitted.asked[at][slot].bits_per_sec;
+                *sum += obs.bits_per_sec;
+            }
         }
-        if asked > 0.0 {
-            sums.push((asked, sum));
+        for (racks, of_round) in sums {
+            of_pairs.entry(racks).or_default().push(of_round);
         }
     }
+    let of_pair = |(racks, sums): ((usize, usize), Vec<(f64, f64)>)| Some((racks, reached(sums)?));
+    of_pairs.into_iter().filter_map(of_pair).collect()
+}
+
+/// Of the sums of a pair, asked and reached, those where the max was asked.
+fn reached(mut sums: Vec<(f64, f64)>) -> Option<(Estimate, f64)> {
+    sums.retain(|(asked, _)| *asked > 0.0);
     let max = sums.iter().map(|(asked, _)| *asked).fold(0.0, f64::max);
     sums.retain(|(asked, _)| *asked > MAX_ASKED * max);
     let reached: Vec<f64> = sums.iter().map(|(asked, sum)| sum / asked).collect();
