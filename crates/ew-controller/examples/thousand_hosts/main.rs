@@ -188,6 +188,7 @@ fn report(dir: &Path) -> Result<(), Box<dyn Error>> {
     let analysis = ew_analyze::analyze(&run);
     drop(run);
     let analysed_s = began.elapsed().as_secs_f64();
+    let cpu_s = ew_sys::process::usage().cpu_ns as f64 / 1e9;
     let style = ew_report::TextStyle {
         width: 120,
         color: false,
@@ -196,7 +197,7 @@ fn report(dir: &Path) -> Result<(), Box<dyn Error>> {
     let page = ew_report::render(&analysis, ew_report::Format::Html, &style)?;
     let peak_bytes = ew_sys::process::usage().peak_rss_bytes;
     println!(
-        "read in {loaded_s:.1} s; page made in {:.1} s",
+        "read in {loaded_s:.1} s; read and analysed with {cpu_s:.1} s of CPU time; page made in {:.1} s",
         began.elapsed().as_secs_f64() - analysed_s
     );
     Figure {
