@@ -163,7 +163,9 @@ mod tests {
         }
         let [first, second] = [0, 1].map(|host| seconds(&samples[&HostId(host)]));
         for kept in [&first, &second] {
-            assert!(kept.len() > 40 && kept.first() == Some(&0) && kept.last() == Some(&999));
+            assert_eq!((kept.first(), kept.last()), (Some(&0), Some(&999)));
+            // More than half of the limit were too many, and a doubled spacing leaves half of them.
+            assert!(kept.len() >= 25, "{kept:?}");
         }
         for edge in [500, 501, 520, 521] {
             assert!(first.contains(&edge), "{first:?}");
