@@ -144,11 +144,9 @@ fn events_of_a_large_run_are_short_and_read_back_in_their_order() {
     for length in (0..whole.len()).step_by(whole.len() / 40) {
         fs::write(path.join(EVENTS_FILE), &whole[..length]).unwrap();
         let cut = load(&path).unwrap();
-        let read = |run: &Run| run.samples.values().map(Vec::len).sum::<usize>();
-        assert!(read(&cut) < read(&run), "{length}");
-        let begun = cut.samples.iter();
-        let mut begun = begun.flat_map(|(host, own)| own.iter().zip(&run.samples[host]));
-        assert!(begun.all(|(own, whole)| own == whole));
+        assert!(!cut.warnings.contains(&"second 5".to_owned()), "{length}");
+        let mut begun = cut.samples.iter();
+        assert!(begun.all(|(host, own)| run.samples[host].starts_with(own)));
     }
 }
 
