@@ -7,6 +7,7 @@ use ew_model::record::{CpuUse, EndRecord, Interval, StreamRecord, TcpInfo};
 use ew_proto::message::{FlowReport, PortAnswer, Role, RoundOrder, RoundReport, StageOrder};
 use ew_proto::{AgentEvent, AgentSession, Timeline};
 use ew_sys::clock::monotonic_ns;
+use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -19,16 +20,24 @@ const SHARE: f64 = 0.94;
 const INTERVAL_NS: u64 = 100_000_000;
 const IDLE: Duration = Duration::from_millis(500);
 
+/// What a host is to be.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct Task {
+    pub(crate) cpus: u32,
+    pub(crate) samples: u32,
+    pub(crate) read: HostSample,
+}
+
 /// Serves one controller until it leaves.
-pub(crate) fn serve(build: &str, cpus: u32, samples: u32) {
+pub(crate) fn serve(build: &str, task: Task) {
     let inbox = read_input();
     let mut agent = Agent {
         session: AgentSession::new(build, monotonic_ns()),
         interval_ns: 0,
         next_sample_ns: u64::MAX,
-        samples_left: samples,
-        cpus,
-        counters: Counters::new(cpus),
+        samples_left: task.samples,
+        cpus: task.cpus,
+        counters: Counters::new(task.cpus, task.read),
         held: Vec::new(),
         stage: None,
         is_over: false,

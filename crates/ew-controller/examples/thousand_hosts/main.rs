@@ -103,13 +103,16 @@ fn options(words: &[String]) -> Result<Options, Box<dyn Error>> {
 
 fn serve() -> Result<(), Box<dyn Error>> {
     let task = std::env::var(TASK)?;
-    let (cpus, samples) = task.split_once(' ').ok_or("CPUS SAMPLES")?;
-    agent::serve(BUILD, cpus.parse()?, samples.parse()?);
+    agent::serve(BUILD, serde_json::from_str(&task)?);
     Ok(())
 }
 
 fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
-    let task = format!("{} {}", options.cpus, options.samples);
+    let task = serde_json::to_string(&agent::Task {
+        cpus: options.cpus,
+        samples: options.samples,
+        read: sample::read(),
+    })?;
     let binary = std::env::current_exe()?.canonicalize()?;
     let launcher = Local {
         binary: binary.clone(),

@@ -26,9 +26,25 @@ pub(crate) struct Counters {
     busiest: BusiestCpus,
 }
 
+/// What this machine reports besides what is widened. Read once, since a reading looks at all
+/// processes: the thousand hosts, too.
+pub(crate) fn read() -> HostSample {
+    let mut read = Sampler::new(Path::new("/"), OwnConnections::default()).sample(0, 0);
+    read.cpus.clear();
+    read.all_cpus = None;
+    if let Some(causes) = &mut read.causes {
+        causes.softnet.clear();
+        causes.all_softnet = None;
+        causes.interrupts.clear();
+        causes.traffic.clear();
+    }
+    read
+}
+
 impl Counters {
-    pub(crate) fn new(cpus: u32) -> Self {
-        let mut last = Sampler::new(Path::new("/"), OwnConnections::default()).sample(0, 0);
+    /// Of a host with so many CPUs, and else what was [`read`].
+    pub(crate) fn new(cpus: u32, read: HostSample) -> Self {
+        let mut last = read;
         last.cpus = (0..cpus).map(cpu).collect();
         last.interfaces = ["eth0", "eth1", "bond0"].map(interface).into();
         let causes = last.causes.get_or_insert_default();
