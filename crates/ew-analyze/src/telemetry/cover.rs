@@ -181,8 +181,8 @@ pub(super) fn in_cpu(sample: &HostSample) -> Vec<((u32, usize), u64)> {
     sample.cpus.iter().flat_map(of_cpu).collect()
 }
 
-/// The ticks of all CPUs by (CPU, kind). Where not all are listed, of one that stands for them, with
-/// their count as its number: sums over more or fewer CPUs are not compared.
+/// The ticks of all CPUs by (CPU, kind). Where not all are listed, their sum, as of one CPU whose
+/// number is their count: sums over more or fewer CPUs are not compared.
 pub(super) fn in_all_cpus(sample: &HostSample) -> Vec<((u32, usize), u64)> {
     match &sample.all_cpus {
         Some(all) => (0..)

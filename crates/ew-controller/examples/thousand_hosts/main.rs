@@ -5,7 +5,7 @@
 //! cargo run --release -p ew-controller --example thousand_hosts
 //!     [--hosts 1000] [--cpus 128] [--samples 600] [--speed 4] [--runs-dir DIR]
 //! ```
-//! A sample stands for a second, and comes `--speed` times as often. Prints each figure next to its
+//! A sample is that of a second, and comes `--speed` times as often. Prints each figure next to its
 //! bar; `bench/thousand.sh` builds and runs it.
 
 #![expect(
@@ -47,7 +47,7 @@ struct Options {
     runs_dir: PathBuf,
 }
 
-/// What is held against a bar.
+/// What is compared with a bar.
 struct Figure {
     what: &'static str,
     measured: String,
