@@ -1,14 +1,17 @@
 """Wall time, start skew and the controller's own cost."""
 
-from common import CouldNotRun, Table, machine, main, met, note, setting
+from common import HERE, CouldNotRun, Table, machine, main, met, note, setting
 
 MESH_HOSTS = 16
+
+IDLE_S = 60
 
 
 def measure(work):
     print(machine())
     mesh(work)
     many_hosts(work)
+    idle_hosts(work)
 
 
 def mesh(work):
@@ -70,6 +73,31 @@ def many_hosts(work):
     for warning in result["warnings"]:
         print(f"  warning: {warning}")
     if any(stage["missing"] for stage in result["stages"]) or finished.accused():
+        work.keep(finished)
+
+
+def idle_hosts(work):
+    """One flow of 100 kb/s: all other hosts only keep their links, clocks and samples."""
+    racks = setting("BENCH_IDLE_RACKS", 8)
+    hosts = setting("BENCH_IDLE_HOSTS_PER_RACK", 32)
+    title = f"idle links, {racks} racks x {hosts} hosts for {IDLE_S} s"
+    table = Table(title, "what", "measured", "bar", "")
+    note(title)
+    with work.lab(racks, hosts, 20) as lab:
+        finished = lab.run(HERE / "one-flow.yaml", "--set", f"duration={IDLE_S}s", "--set", "rate=100K")
+    result = finished.json
+    states = [host["state"]["type"] for host in result["hosts"]]
+    alive = states.count("alive")
+    table.add("agents that were there to the end", f"{alive} of {len(states)}", "all", met(alive == racks * hosts))
+    readings = min(len(host["series"]) for host in result["hosts"])
+    table.add("spans between samples, fewest of a host", readings, IDLE_S - 2, met(readings >= IDLE_S - 2))
+    errors_ns = [host["clock_error_ns"] for host in result["hosts"] if host["clock_error_ns"] is not None]
+    table.add("clock error, max", f"{max(errors_ns, default=0) / 1e6:.3f} ms", "-", "")
+    table.add("wall time", f"{finished.wall_s:.1f} s", "-", "")
+    table.show()
+    for warning in result["warnings"]:
+        print(f"  warning: {warning}")
+    if alive < racks * hosts:
         work.keep(finished)
 
 

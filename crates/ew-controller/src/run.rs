@@ -270,8 +270,8 @@ enum Work<'a> {
 /// [`RunError`] when nothing could be measured or kept.
 pub fn run(job: &Job, listener: &mut dyn FnMut(u64, &RunEvent)) -> Result<Finished, RunError> {
     let plan = ew_plan::plan(&job.scenario, &job.inventory, job.seed)?;
-    let (dir, unwritten) = carry_out(job, plan, Work::Flows, listener)?;
-    let analysis = ew_analyze::analyze(&ew_store::load(&dir)?);
+    let (dir, run, unwritten) = carry_out(job, plan, Work::Flows, listener)?;
+    let analysis = ew_analyze::analyze(&run);
     let kept = ew_store::write_findings(&dir, ew_report::findings_json(&analysis));
     let interrupted = analysis.run.outcome == Outcome::Interrupted;
     Ok(Finished {
@@ -304,8 +304,7 @@ pub fn run_storage(
         rate_limit: None,
         line_rates: Vec::new(),
     });
-    let (dir, unwritten) = carry_out(job, plan, Work::Storage(task), listener)?;
-    let run = ew_store::load(&dir)?;
+    let (dir, run, unwritten) = carry_out(job, plan, Work::Storage(task), listener)?;
     Ok(StoredRun {
         interrupted: run.manifest.outcome == Outcome::Interrupted,
         dir,
@@ -314,13 +313,14 @@ pub fn run_storage(
     })
 }
 
-/// From the run directory's creation to its end. Returns it, with the first failure to write it.
+/// From the run directory's creation to its end. Returns it, its content and the first failure to
+/// write it.
 fn carry_out(
     job: &Job,
     plan: Plan,
     work: Work<'_>,
     listener: &mut dyn FnMut(u64, &RunEvent),
-) -> Result<(PathBuf, Option<StoreError>), RunError> {
+) -> Result<(PathBuf, Run, Option<StoreError>), RunError> {
     let mut manifest = manifest(job, &plan);
     let writer = RunWriter::create(&job.runs_dir, manifest.clone())?;
     let id = writer.id().to_owned();
@@ -349,7 +349,7 @@ fn carry_out(
     manifest.plan_hash = plan_hash;
     let Recorded { writer, failure } = recorded;
     let dir = writer.path().to_owned();
-    let unwritten = failure.or(finish(writer, manifest).err());
+    let finished = finish(writer, manifest);
     let refused = matches!(
         driven,
         Err(RunError::InUse { .. }
@@ -367,7 +367,11 @@ fn carry_out(
         let _ = std::fs::remove_dir_all(&dir);
     }
     driven?;
-    Ok((dir, unwritten))
+    let (run, unfinished) = match finished {
+        Ok(run) => (run, None),
+        Err(error) => (ew_store::load(&dir)?, Some(error)),
+    };
+    Ok((dir, run, failure.or(unfinished)))
 }
 
 /// What the thread that keeps the agents alive leaves behind.
@@ -539,7 +543,7 @@ async fn launch(
     Ok(())
 }
 
-fn finish(writer: RunWriter, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {
+fn finish(writer: RunWriter, mut manifest: RunManifest) -> Result<Run, StoreError> {
     let usage = ew_sys::process::usage();
     manifest.finished_unix_ns = Some(clock::realtime_ns());
     manifest.controller_peak_bytes = Some(usage.peak_rss_bytes);

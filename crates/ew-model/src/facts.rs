@@ -143,13 +143,73 @@ pub struct HostSample {
     /// What the reading cost. `None` in runs of before it was measured.
     #[serde(default)]
     pub cost: Option<ReadingCost>,
-    /// One per online CPU, in order.
+    /// One per online CPU, in order; of hosts with many the busiest few ([`HostSample::all_cpus`]).
     pub cpus: Vec<CpuCounters>,
+    /// All CPUs together, where `cpus` has only the busiest few: those that worked most since the
+    /// sample before, and those that did then. `None` where `cpus` has all of them.
+    #[serde(default)]
+    pub all_cpus: Option<Box<AllCpus>>,
     /// One per interface except loopback.
     pub interfaces: Vec<InterfaceCounters>,
     /// What shows causes. `None` in runs of before it was read.
     #[serde(default)]
     pub causes: Option<Box<CauseCounters>>,
+}
+
+/// The CPUs of a host as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllCpus {
+    /// Online CPUs.
+    pub count: u32,
+    /// Sums over them; without a number.
+    pub times: CpuCounters,
+}
+
+impl HostSample {
+    /// What it takes in memory, about: without names.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let causes = self.causes.as_ref().map_or(0, |causes| causes.held_bytes());
+        size_of::<Self>() + size_of_val(&*self.cpus) + size_of_val(&*self.interfaces) + causes
+    }
+
+    /// Online CPUs.
+    #[must_use]
+    pub fn cpu_count(&self) -> usize {
+        let all = self.all_cpus.as_ref();
+        all.map_or(self.cpus.len(), |all| all.count as usize)
+    }
+
+    /// A counter's sum over all CPUs. `None` where the kernel does not report it, or no CPU at all.
+    #[must_use]
+    pub fn over_cpus(&self, counter: impl Fn(&CpuCounters) -> Option<u64>) -> Option<u64> {
+        match &self.all_cpus {
+            Some(all) => counter(&all.times),
+            None if self.cpus.is_empty() => None,
+            None => self.cpus.iter().map(counter).sum(),
+        }
+    }
+}
+
+impl std::iter::Sum for CpuCounters {
+    /// A counter that one of them lacks is missing in the sum.
+    fn sum<I: Iterator<Item = Self>>(cpus: I) -> Self {
+        let both = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        cpus.reduce(|a, b| Self {
+            cpu: 0,
+            user_ticks: a.user_ticks + b.user_ticks,
+            nice_ticks: a.nice_ticks + b.nice_ticks,
+            system_ticks: a.system_ticks + b.system_ticks,
+            idle_ticks: a.idle_ticks + b.idle_ticks,
+            iowait_ticks: both(a.iowait_ticks, b.iowait_ticks),
+            irq_ticks: both(a.irq_ticks, b.irq_ticks),
+            softirq_ticks: both(a.softirq_ticks, b.softirq_ticks),
+            steal_ticks: both(a.steal_ticks, b.steal_ticks),
+            guest_ticks: both(a.guest_ticks, b.guest_ticks),
+            guest_nice_ticks: both(a.guest_nice_ticks, b.guest_nice_ticks),
+        })
+        .unwrap_or_default()
+    }
 }
 
 /// `/proc/stat` line of one CPU, in clock ticks (USER_HZ, 100 per second).

@@ -106,7 +106,7 @@ pub struct Run {
     pub clock_offset_ns: BTreeMap<HostId, i64>,
     /// Last clock error bound per host.
     pub clock_error_ns: BTreeMap<HostId, u64>,
-    /// Raw host counters, in order of time.
+    /// Raw host counters, in order of time; of large runs not every reading.
     pub samples: BTreeMap<HostId, Vec<HostSample>>,
     /// Connections refused at the data port.
     pub rejected_connections: BTreeMap<HostId, u64>,

@@ -51,8 +51,11 @@ pub struct HostReading {
 /// run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CauseCounters {
-    /// Packet processing: (CPU number, its counters).
+    /// Packet processing: (CPU number, its counters); of hosts with many CPUs, of the busiest few.
     pub softnet: Vec<(u32, SoftnetCounters)>,
+    /// Sums over all CPUs, which wrap as the counters do, where `softnet` has only the busiest few.
+    #[serde(default)]
+    pub all_softnet: Option<SoftnetCounters>,
     /// Queueing disciplines that count.
     pub qdiscs: Vec<QdiscCounters>,
     /// The drivers' own counters of loss, pauses and errors that are not 0: (interface, name,
@@ -90,6 +93,49 @@ pub struct CauseCounters {
     /// in runs of before it was read.
     #[serde(default)]
     pub frequencies_hz: Vec<(u32, u64)>,
+}
+
+impl CauseCounters {
+    /// What it takes in memory, about: without names and interrupts.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let traffic = self.traffic.iter().map(|process| {
+            size_of_val(process) + size_of_val(&*process.peers) + size_of_val(&*process.ports)
+        });
+        size_of::<Self>()
+            + size_of_val(&*self.softnet)
+            + size_of_val(&*self.qdiscs)
+            + size_of_val(&*self.driver_counters)
+            + size_of_val(&*self.disks)
+            + traffic.sum::<usize>()
+    }
+
+    /// A counter's sum over all CPUs. `None` where the kernel reports none.
+    #[must_use]
+    pub fn over_softnet(&self, counter: impl Fn(&SoftnetCounters) -> u32) -> Option<u64> {
+        let counter = |softnet: &SoftnetCounters| u64::from(counter(softnet));
+        match &self.all_softnet {
+            Some(all) => Some(counter(all)),
+            None if self.softnet.is_empty() => None,
+            None => Some(self.softnet.iter().map(|(_, cpu)| counter(cpu)).sum()),
+        }
+    }
+}
+
+impl std::iter::Sum for SoftnetCounters {
+    /// A counter that one of them lacks is missing in the sum.
+    fn sum<I: Iterator<Item = Self>>(cpus: I) -> Self {
+        let both = |a: Option<u32>, b: Option<u32>| Some(a?.wrapping_add(b?));
+        cpus.reduce(|a, b| Self {
+            processed: a.processed.wrapping_add(b.processed),
+            dropped: a.dropped.wrapping_add(b.dropped),
+            squeezed: a.squeezed.wrapping_add(b.squeezed),
+            received_rps: both(a.received_rps, b.received_rps),
+            flow_limited: both(a.flow_limited, b.flow_limited),
+            backlog: both(a.backlog, b.backlog),
+        })
+        .unwrap_or_default()
+    }
 }
 
 /// What the TCP sockets of one process carried since the agent's first reading, closed ones

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Layout of run directories that the records fit.
-const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSION: u32 = 3;
 /// Bound of a clock estimate.
 const CLOCK_ERROR_NS: u64 = 20_000;
 

@@ -2,12 +2,13 @@
 
 use crate::EVENTS_FILE;
 use crate::error::{StoreError, io_error};
+use crate::packed::{LARGE_RUN_HOSTS, Pack, packed, unpacked};
 use crate::upgrade::upgraded;
-use ew_model::RecordedEvent;
+use ew_model::{RecordedEvent, RunEvent};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Cursor, Write};
 use std::path::{Path, PathBuf};
 
 /// Appends events. Holds a lock, so that others see that the run is still being written; the kernel
@@ -17,10 +18,15 @@ pub(crate) struct EventWriter {
     file: File,
     path: PathBuf,
     written_bytes: u64,
+    /// Whether events are packed.
+    is_large_run: bool,
+    /// Those that wait.
+    samples: Pack,
 }
 
 impl EventWriter {
-    pub(crate) fn create(directory: &Path) -> Result<Self, StoreError> {
+    /// Of a run of so many hosts.
+    pub(crate) fn create(directory: &Path, hosts: usize) -> Result<Self, StoreError> {
         let path = directory.join(EVENTS_FILE);
         let file = File::create_new(&path).map_err(io_error("create", &path))?;
         // A file system without locks only costs the sign that the run is still being written.
@@ -29,21 +35,56 @@ impl EventWriter {
             file,
             path,
             written_bytes: 0,
+            is_large_run: hosts >= LARGE_RUN_HOSTS,
+            samples: Pack::default(),
         })
     }
 
-    /// One line, in one write, so that nothing waits in a buffer when the process is killed.
+    /// One line, in one write, so that nothing waits in a buffer when the process is killed; but
+    /// for samples of large runs, which wait a moment for others.
     pub(crate) fn append(&mut self, event: &RecordedEvent) -> Result<(), StoreError> {
         let mut line = serde_json::to_vec(event).map_err(|source| StoreError::Json {
             path: self.path.clone(),
             source,
         })?;
         line.push(b'\n');
-        if let Err(source) = self.file.write_all(&line) {
+        if !self.is_large_run {
+            return self.write(&line);
+        }
+        if matches!(event.event, RunEvent::HostSampled { .. }) {
+            return self.append_sample(event.at_ns, &line);
+        }
+        self.write_samples()?;
+        let line = packed(&line).map_err(io_error("pack events for", &self.path))?;
+        self.write(&line)
+    }
+
+    /// It waits. A full disk shows when no more may wait, and with the next other event.
+    fn append_sample(&mut self, at_ns: u64, line: &[u8]) -> Result<(), StoreError> {
+        if self.samples.is_full() {
+            self.write_samples()?;
+        }
+        self.samples.push(at_ns, line);
+        if self.samples.is_due(at_ns) {
+            let _ = self.write_samples();
+        }
+        Ok(())
+    }
+
+    /// Writes the samples that wait; what cannot be written waits on.
+    fn write_samples(&mut self) -> Result<(), StoreError> {
+        let lines = self.samples.to_write();
+        self.write(&lines.map_err(io_error("pack events for", &self.path))?)?;
+        self.samples.clear();
+        Ok(())
+    }
+
+    fn write(&mut self, lines: &[u8]) -> Result<(), StoreError> {
+        if let Err(source) = self.file.write_all(lines) {
             self.take_back();
             return Err(io_error("write", &self.path)(source));
         }
-        self.written_bytes += line.len() as u64;
+        self.written_bytes += lines.len() as u64;
         Ok(())
     }
 
@@ -51,7 +92,8 @@ impl EventWriter {
         self.written_bytes
     }
 
-    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+    pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
+        self.write_samples()?;
         self.file.sync_all().map_err(io_error("write", &self.path))
     }
 
@@ -77,6 +119,8 @@ pub(crate) struct EventReader {
     input: BufReader<File>,
     line: Vec<u8>,
     number: u64,
+    /// Of a packed line, and how much of it is read.
+    unpacked: Cursor<Vec<u8>>,
     unknown: BTreeMap<String, u64>,
     torn: bool,
 }
@@ -90,6 +134,7 @@ impl EventReader {
             input: BufReader::with_capacity(1 << 16, file),
             line: Vec::new(),
             number: 0,
+            unpacked: Cursor::default(),
             unknown: BTreeMap::new(),
             torn: false,
         })
@@ -98,13 +143,13 @@ impl EventReader {
     /// The next event this version knows; `None` at the end or at a torn last line.
     pub(crate) fn next(&mut self) -> Result<Option<RecordedEvent>, StoreError> {
         loop {
-            self.line.clear();
-            let failed = io_error("read", &self.path);
-            let length = self.input.read_until(b'\n', &mut self.line);
-            if length.map_err(failed)? == 0 {
+            if !self.read_line()? {
                 return Ok(None);
             }
-            self.number += 1;
+            if let Some(lines) = unpacked(&self.line) {
+                self.unpacked = Cursor::new(lines);
+                continue;
+            }
             let source = match serde_json::from_slice(&self.line) {
                 Ok(event) => return Ok(Some(event)),
                 Err(source) => source,
@@ -127,6 +172,18 @@ impl EventReader {
                 source,
             });
         }
+    }
+
+    /// The next line, of the packed ones first. False at the end.
+    fn read_line(&mut self) -> Result<bool, StoreError> {
+        self.line.clear();
+        let unpacked = self.unpacked.read_until(b'\n', &mut self.line);
+        if unpacked.map_err(io_error("read", &self.path))? > 0 {
+            return Ok(true);
+        }
+        self.number += 1;
+        let length = self.input.read_until(b'\n', &mut self.line);
+        Ok(length.map_err(io_error("read", &self.path))? > 0)
     }
 
     /// What the user should know of the reading, after the end.

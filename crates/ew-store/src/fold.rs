@@ -2,6 +2,7 @@
 
 use crate::error::{StoreError, io_error};
 use crate::events::EventReader;
+use crate::thinned::Thinning;
 use crate::unknown::drop_unknown;
 use crate::{FORMAT_VERSION, MANIFEST_FILE};
 use ew_model::{Outcome, Plan, RecordedEvent, Run, RunEvent, RunManifest};
@@ -17,19 +18,12 @@ use std::path::Path;
 /// [`StoreError::NotARun`], [`StoreError::NewerVersion`], or where and how a file is damaged.
 pub fn load(directory: &Path) -> Result<Run, StoreError> {
     let manifest = load_manifest(directory)?;
-    let mut run = empty(manifest);
     let mut events = EventReader::open(directory)?;
+    let mut fold = Fold::new(manifest);
     while let Some(event) = events.next()? {
-        fold(&mut run, event);
+        fold.take(event);
     }
-    run.warnings.extend(events.warnings());
-    let unknown = drop_unknown(&mut run);
-    if unknown > 0 {
-        run.warnings.push(format!(
-            "{unknown} entries name hosts or racks that this run does not have, and were skipped: its directory is damaged"
-        ));
-    }
-    Ok(run)
+    Ok(fold.finish(events.warnings()))
 }
 
 /// Reads only `run.json`.
@@ -97,8 +91,52 @@ fn empty(manifest: RunManifest) -> Run {
     }
 }
 
-fn fold(run: &mut Run, recorded: RecordedEvent) {
-    match recorded.event {
+/// Events folded into a run.
+pub(crate) struct Fold {
+    run: Run,
+    thinning: Thinning,
+}
+
+impl Fold {
+    pub(crate) fn new(manifest: RunManifest) -> Self {
+        Self {
+            run: empty(manifest),
+            thinning: Thinning::default(),
+        }
+    }
+
+    /// With what there is to know of the reading.
+    pub(crate) fn finish(mut self, warnings: Vec<String>) -> Run {
+        self.run.warnings.extend(warnings);
+        let unknown = drop_unknown(&mut self.run);
+        if unknown > 0 {
+            self.run.warnings.push(format!(
+                "{unknown} entries name hosts or racks that this run does not have, and were skipped: its directory is damaged"
+            ));
+        }
+        self.run
+    }
+
+    pub(crate) fn take(&mut self, recorded: RecordedEvent) {
+        match recorded.event {
+            RunEvent::HostSampled { host, sample } => {
+                self.thinning
+                    .take_sample(&mut self.run.samples, host, sample);
+            }
+            event => {
+                if let RunEvent::RoundFinished { records, .. } = &event {
+                    records
+                        .iter()
+                        .for_each(|flow| self.thinning.take_flow(flow));
+                }
+                fold(&mut self.run, event);
+            }
+        }
+    }
+}
+
+fn fold(run: &mut Run, event: RunEvent) {
+    match event {
         RunEvent::RunStarted { plan, .. } | RunEvent::Replanned { plan } => run.plan = plan,
         RunEvent::HostUp {
             host,
@@ -126,9 +164,6 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
             run.clock_error_ns.insert(host, error_ns);
         }
         RunEvent::RoundFinished { records, .. } => run.flows.extend(records),
-        RunEvent::HostSampled { host, sample } => {
-            run.samples.entry(host).or_default().push(sample);
-        }
         RunEvent::ConnectionsRejected { host, count } => {
             // Counted from the agent's start; a host that came back begins again.
             let most = run.rejected_connections.entry(host).or_default();
@@ -155,7 +190,8 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
         }
         RunEvent::StorageStepFinished(step) => run.storage.push(*step),
         RunEvent::StorageFacts(facts) => run.hdfs = Some(*facts),
-        RunEvent::StorageStepStarted { .. }
+        RunEvent::HostSampled { .. }
+        | RunEvent::StorageStepStarted { .. }
         | RunEvent::StorageProgress { .. }
         | RunEvent::StageStarted { .. }
         | RunEvent::StageFinished { .. }

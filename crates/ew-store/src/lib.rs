@@ -3,7 +3,7 @@
 //! - `run.json`: the manifest ([`ew_model::RunManifest`]), written at the start with outcome
 //!   `unfinished`, replaced at the end.
 //! - `events.jsonl`: one [`ew_model::RecordedEvent`] a line, the source of truth, written while it
-//!   happens.
+//!   happens; of large runs many in a compressed line.
 //! - `flows.parquet`, `intervals.parquet`, `hosts.parquet`, `counters.parquet`, `traffic.parquet`:
 //!   the same numbers as tables ([`describe_tables`]), written at the end.
 //! - `findings.json` and reports: what was derived, written after the analysis.
@@ -16,9 +16,11 @@ mod error;
 mod events;
 mod fold;
 mod id;
+mod packed;
 mod runs;
 mod table;
 mod tables;
+mod thinned;
 mod unknown;
 mod upgrade;
 mod writer;
@@ -32,8 +34,9 @@ pub use tables::{TableDescription, describe_tables};
 pub use writer::{RunWriter, add_barriers, write_file, write_findings};
 
 /// Layout version of the run directories this crate writes. It reads this and all older ones.
-/// Version 2 keeps whole distributions of times where 1 kept a few percentiles.
-pub const FORMAT_VERSION: u32 = 2;
+/// Version 2 keeps whole distributions of times where 1 kept a few percentiles; version 3 packs the
+/// events of large runs.
+pub const FORMAT_VERSION: u32 = 3;
 
 /// The manifest's file name.
 pub const MANIFEST_FILE: &str = "run.json";

@@ -2,17 +2,21 @@
 
 mod counters;
 mod flows;
+mod numbers;
 mod reading;
 
 use crate::FORMAT_VERSION;
 use crate::error::StoreError;
 use crate::events::EventReader;
+use crate::fold::Fold;
 use crate::table::{Column, ColumnDescription, TableWriter};
 use counters::{COUNTERS, CounterRow, Latest, TRAFFIC, TrafficRow};
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters};
 use ew_model::record::Interval;
 use ew_model::telemetry::{CauseCounters, ReadingCost};
-use ew_model::{FlowRecord, HostId, Inventory, Plan, RecordedEvent, RunEvent, RunManifest, Stage};
+use ew_model::{
+    FlowRecord, HostId, Inventory, Plan, RecordedEvent, Run, RunEvent, RunManifest, Stage,
+};
 use flows::{Endpoint, FLOWS, FlowRow, Planned, StageWords};
 use reading::{OfReading, Reading, agent_ns, clock_offset_ns, host};
 use std::collections::BTreeMap;
@@ -49,7 +53,7 @@ pub fn describe_tables() -> Vec<TableDescription> {
         },
         TableDescription {
             file: HOSTS_FILE,
-            about: "Raw kernel counters: per reading one row per CPU (kind cpu) and one per interface (kind interface); the other kind's columns are null.",
+            about: "Raw kernel counters: per reading one row per CPU (kind cpu; above 32 CPUs the busiest few, and the sum of all under the name `all`) and one per interface (kind interface); the other kind's columns are null.",
             columns: describe(HOSTS),
         },
         TableDescription {
@@ -71,18 +75,21 @@ const HOSTS_FILE: &str = "hosts.parquet";
 const COUNTERS_FILE: &str = "counters.parquet";
 const TRAFFIC_FILE: &str = "traffic.parquet";
 
-/// Writes all tables of a run whose events are complete.
-pub(crate) fn write_tables(directory: &Path, manifest: &RunManifest) -> Result<(), StoreError> {
-    let mut tables = Tables::create(directory, manifest)?;
+/// Writes all tables of a run whose events are complete, and reads it back on the way.
+pub(crate) fn write_tables(directory: &Path, manifest: RunManifest) -> Result<Run, StoreError> {
+    let mut tables = Tables::create(directory, &manifest)?;
+    let mut fold = Fold::new(manifest);
     let mut events = EventReader::open(directory)?;
     while let Some(event) = events.next()? {
-        tables.take(event)?;
+        tables.take(event.clone())?;
+        fold.take(event);
     }
     tables.flows.finish()?;
     tables.intervals.finish()?;
     tables.hosts.finish()?;
     tables.counters.finish()?;
-    tables.traffic.finish()
+    tables.traffic.finish()?;
+    Ok(fold.finish(events.warnings()))
 }
 
 struct Tables {
@@ -120,6 +127,8 @@ impl OfReading for HostRow {
 }
 
 enum Counters {
+    /// The sum, where not all are listed.
+    AllCpus(CpuCounters),
     Cpu(CpuCounters),
     Interface(InterfaceCounters),
 }
@@ -227,7 +236,10 @@ impl Tables {
         if let Some(causes) = &sample.causes {
             self.take_causes(host, &reading, causes)?;
         }
-        let cpus = sample.cpus.into_iter().map(Counters::Cpu);
+        let all = sample.all_cpus.map(|all| Counters::AllCpus(all.times));
+        let cpus = all
+            .into_iter()
+            .chain(sample.cpus.into_iter().map(Counters::Cpu));
         let interfaces = sample.interfaces.into_iter().map(Counters::Interface);
         for counters in cpus.chain(interfaces) {
             self.hosts.push(HostRow {
@@ -287,13 +299,14 @@ const INTERVALS: &[Column<IntervalRow>] = &[
 const HOSTS: &[Column<HostRow>] = &[
     host(),
     Column::text("kind", "cpu or interface", |r| match r.counters {
-        Counters::Cpu(_) => "cpu".to_owned(),
+        Counters::AllCpus(_) | Counters::Cpu(_) => "cpu".to_owned(),
         Counters::Interface(_) => "interface".to_owned(),
     }),
     Column::text(
         "name",
-        "the CPU's number or the interface's name",
+        "the CPU's number, `all` for the sum of all CPUs, or the interface's name",
         |r| match &r.counters {
+            Counters::AllCpus(_) => "all".to_owned(),
             Counters::Cpu(cpu) => cpu.cpu.to_string(),
             Counters::Interface(interface) => interface.name.clone(),
         },
@@ -386,14 +399,14 @@ fn int(value: u64) -> i64 {
 
 fn cpu(row: &HostRow) -> Option<&CpuCounters> {
     match &row.counters {
-        Counters::Cpu(cpu) => Some(cpu),
+        Counters::AllCpus(cpu) | Counters::Cpu(cpu) => Some(cpu),
         Counters::Interface(_) => None,
     }
 }
 
 fn interface(row: &HostRow) -> Option<&InterfaceCounters> {
     match &row.counters {
-        Counters::Cpu(_) => None,
+        Counters::AllCpus(_) | Counters::Cpu(_) => None,
         Counters::Interface(interface) => Some(interface),
     }
 }

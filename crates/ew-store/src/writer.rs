@@ -8,7 +8,7 @@ use crate::id::renamed;
 use crate::tables::write_tables;
 use crate::{FINDINGS_FILE, FORMAT_VERSION, MANIFEST_FILE};
 use ew_model::barrier::Barrier;
-use ew_model::{Outcome, RecordedEvent, RunManifest};
+use ew_model::{Outcome, RecordedEvent, Run, RunManifest};
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -34,7 +34,7 @@ impl RunWriter {
     /// [`StoreError`] when the directory or a file in it cannot be made.
     pub fn create(root: &Path, mut manifest: RunManifest) -> Result<Self, StoreError> {
         let directory = make_directory(root, &mut manifest)?;
-        let events = EventWriter::create(&directory)?;
+        let events = EventWriter::create(&directory, manifest.inventory.hosts.len())?;
         manifest.outcome = Outcome::Unfinished;
         manifest.finished_unix_ns = None;
         write_manifest(&directory, &mut manifest)?;
@@ -63,7 +63,8 @@ impl RunWriter {
         self.events.written_bytes()
     }
 
-    /// Appends one event; it is in the file when this returns. Live-only events are passed over.
+    /// Appends one event; it is in the file when this returns, but for samples of large runs, which
+    /// wait for other samples or events for up to a second. Live-only events are passed over.
     ///
     /// # Errors
     /// [`StoreError::Io`], for example when the disk is full; the events before it stay readable.
@@ -74,18 +75,17 @@ impl RunWriter {
         self.events.append(event)
     }
 
-    /// Replaces the manifest by its final form and writes the tables; returns the run's directory.
-    /// The manifest comes first, so that a full disk costs tables that can be derived again, not
-    /// the outcome.
+    /// Replaces the manifest by its final form and writes the tables; returns the run, as
+    /// [`crate::load`] reads it. The manifest comes first, so that a full disk costs tables that
+    /// can be derived again, not the outcome.
     ///
     /// # Errors
     /// [`StoreError`] when a file cannot be written; what was written before stays readable.
-    pub fn finish(self, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {
+    pub fn finish(mut self, mut manifest: RunManifest) -> Result<Run, StoreError> {
         self.events.sync()?;
         manifest.id.clone_from(&self.id);
         write_manifest(&self.directory, &mut manifest)?;
-        write_tables(&self.directory, &manifest)?;
-        Ok(self.directory)
+        write_tables(&self.directory, manifest)
     }
 }
 

@@ -96,6 +96,61 @@ fn a_run_that_is_killed_is_readable_at_any_moment() {
 }
 
 #[test]
+fn events_of_a_large_run_are_short_and_read_back_in_their_order() {
+    let temp_dir = TempDir::new().unwrap();
+    let mut manifest = manifest(7);
+    let host = manifest.inventory.hosts[0].clone();
+    manifest.inventory.hosts = vec![host; 400];
+    let mut writer = RunWriter::create(temp_dir.path(), manifest.clone()).unwrap();
+    let mut plain_bytes = 0;
+    let mut record = |at_ns, event| {
+        let recorded = at(at_ns, event);
+        plain_bytes += serde_json::to_vec(&recorded).unwrap().len();
+        writer.record(&recorded).unwrap();
+    };
+    for second in 1..=5 {
+        for host in 0..400 {
+            let agent_ns = second * 1_000_000_000 + u64::from(host);
+            let sample = HostSample {
+                agent_ns,
+                ..sample()
+            };
+            let host = HostId(host);
+            record(agent_ns, RunEvent::HostSampled { host, sample });
+        }
+        let message = format!("second {second}");
+        record(second * 1_000_000_000 + 500, RunEvent::Warning { message });
+    }
+    let path = writer.path().to_path_buf();
+    let finished = writer.finish(manifest).unwrap();
+    let run = load(&path).unwrap();
+    assert_eq!(finished, run);
+    let events_bytes = fs::metadata(path.join(EVENTS_FILE)).unwrap().len() as usize;
+    assert!(
+        events_bytes < plain_bytes / 5,
+        "{events_bytes} of {plain_bytes}"
+    );
+    assert_eq!((run.samples.len(), run.warnings.len()), (400, 5));
+    for (host, samples) in &run.samples {
+        let times: Vec<u64> = samples.iter().map(|sample| sample.agent_ns).collect();
+        let expected: Vec<u64> = (1..=5)
+            .map(|s| s * 1_000_000_000 + u64::from(host.0))
+            .collect();
+        assert_eq!(times, expected);
+        assert_eq!(samples[0].cpus, sample().cpus);
+    }
+    // Torn anywhere, what is before is there.
+    let whole = fs::read(path.join(EVENTS_FILE)).unwrap();
+    for length in (0..whole.len()).step_by(whole.len() / 40) {
+        fs::write(path.join(EVENTS_FILE), &whole[..length]).unwrap();
+        let cut = load(&path).unwrap();
+        assert!(!cut.warnings.contains(&"second 5".to_owned()), "{length}");
+        let mut begun = cut.samples.iter();
+        assert!(begun.all(|(host, own)| run.samples[host].starts_with(own)));
+    }
+}
+
+#[test]
 fn damage_in_the_middle_is_named_with_its_line() {
     let temp_dir = TempDir::new().unwrap();
     let path = write_run(temp_dir.path(), &events());
@@ -284,7 +339,8 @@ fn two_runs_never_share_a_directory() {
     let first = RunWriter::create(temp_dir.path(), manifest(7)).unwrap();
     let second = RunWriter::create(temp_dir.path(), manifest(7)).unwrap();
     assert_ne!(first.id(), second.id());
-    let path = second.finish(manifest(7)).unwrap();
+    let path = second.path().to_path_buf();
+    second.finish(manifest(7)).unwrap();
     let id = load(&path).unwrap().manifest.id;
     assert_eq!(path.file_name().unwrap().to_str(), Some(&*id));
     let ids: Vec<_> = (0..20).map(|_| make_run_id(1, "mesh")).collect();
@@ -480,14 +536,20 @@ fn write_run(root: &Path, events: &[RecordedEvent]) -> PathBuf {
     let mut manifest = manifest(7);
     manifest.outcome = Outcome::Partial;
     manifest.finished_unix_ns = Some(8);
-    writer.finish(manifest).unwrap()
+    let path = writer.path().to_path_buf();
+    let finished = writer.finish(manifest).unwrap();
+    assert_eq!(finished, load(&path).unwrap());
+    path
 }
 
 fn finished(root: &Path, started_unix_ns: u64, id: &str) -> PathBuf {
     let mut manifest = manifest(started_unix_ns);
     manifest.id = id.into();
     let writer = RunWriter::create(root, manifest.clone()).unwrap();
-    writer.finish(manifest).unwrap()
+    let path = writer.path().to_path_buf();
+    let finished = writer.finish(manifest).unwrap();
+    assert_eq!(finished, load(&path).unwrap());
+    path
 }
 
 fn everything() -> PruneRule {

@@ -3,6 +3,7 @@
 //! Readers of files take the root of the tree, `/` on a real host, so that tests read recorded
 //! trees. Nothing here computes a rate, and what is absent is `None` or skipped, never 0.
 
+mod busiest;
 mod byte_totals;
 mod cgroup;
 mod conntrack;
@@ -33,6 +34,7 @@ mod sockets;
 mod traffic;
 mod udp_totals;
 
+pub use busiest::BusiestCpus;
 pub use facts::{address_on, facts, free_bytes_beside_executable};
 pub use host::HostReader;
 pub use other_work::other_work;

@@ -1,5 +1,6 @@
 //! Raw counters at one instant, as agents send them.
 
+use crate::busiest::BusiestCpus;
 use crate::cost::Meter;
 use crate::file::FileBuffer;
 use crate::frequency::FrequencyReader;
@@ -28,6 +29,7 @@ pub struct Sampler {
     interrupt_reader: InterruptReader,
     interrupts: Paced<Vec<InterruptCounters>>,
     frequencies: FrequencyReader,
+    busiest: BusiestCpus,
 }
 
 impl Sampler {
@@ -43,6 +45,7 @@ impl Sampler {
             interrupt_reader: InterruptReader::default(),
             interrupts: Paced::default(),
             frequencies: FrequencyReader::default(),
+            busiest: BusiestCpus::default(),
         }
     }
 
@@ -58,14 +61,18 @@ impl Sampler {
             .filter(|interface| interface.counters.name != "lo")
             .collect();
         let causes = self.causes(now_ns, &cpus, &interfaces);
-        HostSample {
+        let mut sample = HostSample {
             agent_ns: now_ns,
             late_ns,
             cpus: cpus.into_iter().map(|cpu| cpu.times).collect(),
+            all_cpus: None,
             interfaces: interfaces.into_iter().map(|i| i.counters).collect(),
             causes: Some(Box::new(causes)),
-            cost: Some(meter.cost()),
-        }
+            cost: None,
+        };
+        self.busiest.keep(&mut sample);
+        sample.cost = Some(meter.cost());
+        sample
     }
 
     /// Segments that TCP connections other than the run's sent since the first sample, and
@@ -93,6 +100,7 @@ impl Sampler {
             .latest(now_ns, || interrupts.read(root, buffer));
         CauseCounters {
             softnet: softnet(cpus),
+            all_softnet: None,
             qdiscs: self.network.qdiscs(),
             driver_counters: driver_counters(interfaces),
             protocols,

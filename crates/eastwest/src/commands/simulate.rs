@@ -13,7 +13,8 @@ use ew_model::run::Outcome as RunOutcome;
 use ew_model::topology::Topology;
 use ew_model::units::format_duration_ns;
 use ew_model::{
-    Inventory, Pattern, Plan, RecordedEvent, RunEvent, RunManifest, Scenario, Tool, WorkloadKind,
+    Inventory, Pattern, Plan, RecordedEvent, Run, RunEvent, RunManifest, Scenario, Tool,
+    WorkloadKind,
 };
 use ew_sim::Noise;
 use ew_store::RunWriter;
@@ -113,19 +114,19 @@ fn simulate(
     for event in std::iter::once(&first).chain(&events) {
         writer.record(event).map_err(Failure::failed)?;
     }
-    let dir = writer.finish(manifest).map_err(Failure::failed)?;
+    let dir = writer.path().to_owned();
+    let run = writer.finish(manifest).map_err(Failure::failed)?;
     if !args.live.is_quiet() {
         output::say(&format!(
             "simulated: nothing was sent; a real run would take {}",
             format_duration_ns(taken_ns)
         ));
     }
-    finished(dir)
+    finished(dir, &run)
 }
 
-fn finished(dir: PathBuf) -> Result<Finished, Failure> {
-    let run = ew_store::load(&dir).map_err(Failure::failed)?;
-    let analysis = ew_analyze::analyze(&run);
+fn finished(dir: PathBuf, run: &Run) -> Result<Finished, Failure> {
+    let analysis = ew_analyze::analyze(run);
     ew_store::write_findings(&dir, ew_report::findings_json(&analysis)).map_err(Failure::failed)?;
     report::write_html(&analysis, &dir)?;
     Ok(Finished {

@@ -222,8 +222,8 @@ fn busiest(case: &Case<'_, '_, '_>, view: &StageView<'_>, stage: usize) -> Optio
             .map(|(cpu, all)| BusyCpu {
                 host,
                 cpu: *cpu,
-                busy: 1.0 - idle.get(cpu).copied().unwrap_or(0.0) / all,
-                softirq: softirq.get(cpu).copied().unwrap_or(0.0) / all,
+                busy: (all - idle.get(cpu).copied().unwrap_or(0.0)) / cover.cpu_ticks(*all),
+                softirq: softirq.get(cpu).copied().unwrap_or(0.0) / cover.cpu_ticks(*all),
             });
         shares.collect()
     };

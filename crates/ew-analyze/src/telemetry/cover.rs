@@ -5,6 +5,8 @@ use super::Window;
 use ew_model::facts::{CpuCounters, HostSample};
 use std::collections::BTreeMap;
 
+/// USER_HZ, proc(5).
+const TICKS_PER_SECOND: f64 = 100.0;
 /// A span between two readings counts as whole above this part of it under load.
 const WHOLE: f64 = 0.95;
 
@@ -74,6 +76,14 @@ impl<'a> Cover<'a> {
     /// The readings at the ends of spans, later ones.
     pub(crate) fn readings(&self) -> impl Iterator<Item = &'a HostSample> {
         self.spans.iter().map(|s| s.after)
+    }
+
+    /// A CPU's ticks in the time covered, of which so many were seen. Where samples list only the
+    /// busiest CPUs, it was not among them in the rest of the time, and that counts, too.
+    pub(crate) fn cpu_ticks(&self, seen: f64) -> f64 {
+        let lists_few = self.spans.iter().any(|s| s.after.all_cpus.is_some());
+        let covered = self.ns() / 1e9 * TICKS_PER_SECOND;
+        if lists_few { seen.max(covered) } else { seen }
     }
 
     /// What a counter grew by. `None` when no span covers it. A counter that runs backwards (a
@@ -169,4 +179,16 @@ pub(super) fn in_cpu(sample: &HostSample) -> Vec<((u32, usize), u64)> {
         (0..ticks.len()).map(move |kind| ((number, kind), ticks[kind]))
     };
     sample.cpus.iter().flat_map(of_cpu).collect()
+}
+
+/// The ticks of all CPUs by (CPU, kind). Where not all are listed, their sum, as of one CPU whose
+/// number is their count: sums over more or fewer CPUs are not compared.
+pub(super) fn in_all_cpus(sample: &HostSample) -> Vec<((u32, usize), u64)> {
+    match &sample.all_cpus {
+        Some(all) => (0..)
+            .zip(by_kind(&all.times))
+            .map(|(kind, ticks)| ((all.count, kind), ticks))
+            .collect(),
+        None => in_cpu(sample),
+    }
 }

@@ -1,6 +1,6 @@
 //! A host's counters as figures: per stage, and over time.
 
-use super::cover::{IDLE, KINDS, in_cpu};
+use super::cover::{IDLE, KINDS, in_all_cpus, in_cpu};
 use super::{Cover, Quota, Telemetry};
 use crate::basis::{Reference, data_interface};
 use crate::observations::{Observations, StageView};
@@ -51,11 +51,8 @@ pub(crate) fn receive_drop_counts(
         counts.push((DropLocation::Ring, overruns));
     }
     if let Some(causes) = &sample.causes {
-        let backlog = causes
-            .softnet
-            .iter()
-            .map(|(_, counters)| u64::from(counters.dropped));
-        counts.push((DropLocation::Backlog, backlog.sum()));
+        let backlog = causes.over_softnet(|counters| counters.dropped);
+        counts.push((DropLocation::Backlog, backlog.unwrap_or(0)));
         let protocols = &causes.protocols;
         let tcp = [
             protocols.tcp_receive_queue_drops,
@@ -218,11 +215,11 @@ fn busiest_cpu(cover: &Cover<'_>) -> Option<CpuShare> {
         cpus.entry(cpu).or_default()[kind] = ticks;
     }
     let share = |(cpu, ticks): (u32, [f64; KINDS])| {
-        let all: f64 = ticks.iter().sum();
-        let [user, system, softirq, steal, idle] = ticks.map(|kind| kind / all);
+        let all = cover.cpu_ticks(ticks.iter().sum());
+        let [user, system, softirq, steal, _] = ticks.map(|kind| kind / all);
         (all > 0.0).then_some(CpuShare {
             cpu,
-            busy_share: 1.0 - idle,
+            busy_share: user + system + softirq + steal,
             user_share: user,
             system_share: system,
             softirq_share: softirq,
@@ -248,7 +245,7 @@ fn frequency_hz(cover: &Cover<'_>, cpu: u32) -> Option<f64> {
 /// Of all CPUs.
 pub(crate) fn busy_share(cover: &Cover<'_>) -> Option<f64> {
     let (mut busy, mut all) = (0.0, 0.0);
-    for ((_, kind), ticks) in cover.grown_by_key(None, in_cpu) {
+    for ((_, kind), ticks) in cover.grown_by_key(None, in_all_cpus) {
         all += ticks;
         busy += if kind == IDLE { 0.0 } else { ticks };
     }
@@ -278,4 +275,61 @@ fn busiest_disk(cover: &Cover<'_>) -> Option<DiskShare> {
         written_bytes_per_sec: of(|d| d.written_bytes) / seconds,
         await_ns: (requests >= 1.0).then(|| (waited_ms * 1e6 / requests) as u64),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Window;
+    use super::*;
+    use ew_model::facts::{AllCpus, CpuCounters};
+
+    const S: u64 = 1_000_000_000;
+
+    fn ticks(cpu: u32, system_ticks: u64, idle_ticks: u64) -> CpuCounters {
+        CpuCounters {
+            cpu,
+            system_ticks,
+            idle_ticks,
+            ..CpuCounters::default()
+        }
+    }
+
+    /// Of a host with 100 CPUs, of which only some are listed.
+    fn sample(second: u64, all_system_ticks: u64, cpus: &[CpuCounters]) -> HostSample {
+        let all_cpus = AllCpus {
+            count: 100,
+            times: ticks(0, all_system_ticks, second * 10_000 - all_system_ticks),
+        };
+        HostSample {
+            agent_ns: second * S,
+            cpus: cpus.to_vec(),
+            all_cpus: Some(Box::new(all_cpus)),
+            ..HostSample::default()
+        }
+    }
+
+    #[test]
+    fn of_many_cpus_the_sum_counts_and_one_that_is_not_listed_was_idle() {
+        let mut samples = vec![
+            sample(1, 0, &[ticks(3, 0, 50), ticks(9, 0, 50)]),
+            sample(2, 500, &[ticks(3, 90, 60), ticks(9, 20, 130)]),
+            sample(3, 1000, &[ticks(9, 60, 190)]),
+        ];
+        let window = Window {
+            stage: 0,
+            loaded_ns: S,
+            start_ns: S,
+            end_ns: 3 * S,
+        };
+        let cover = Cover::new(&samples, &[&window]).unwrap();
+        let busiest = busiest_cpu(&cover).unwrap();
+        assert_eq!((busiest.cpu, busiest.busy_share), (3, 0.45));
+        assert_eq!(busy_share(&cover), Some(0.05));
+        // A CPU went offline: its ticks are in one of the sums.
+        samples[2].all_cpus.as_mut().unwrap().count = 99;
+        let cover = Cover::new(&samples, &[&window]).unwrap();
+        assert_eq!(busy_share(&cover), Some(0.05));
+        let cover = Cover::new(&samples[1..], &[&window]).unwrap();
+        assert_eq!(busy_share(&cover), None);
+    }
 }

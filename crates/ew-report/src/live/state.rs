@@ -411,7 +411,7 @@ impl HostNow {
             self.retransmits_per_sec = retransmits(last)
                 .zip(retransmits(sample))
                 .and_then(|(a, b)| per_sec(a, b));
-            let all_ticks = seconds * TICKS_PER_SECOND * sample.cpus.len() as f64;
+            let all_ticks = seconds * TICKS_PER_SECOND * sample.cpu_count() as f64;
             let share = |before: u64, after: u64| {
                 (all_ticks > 0.0)
                     .then(|| (after.saturating_sub(before) as f64 / all_ticks).min(1.0))
@@ -427,13 +427,13 @@ impl HostNow {
 fn busy_ticks(sample: &HostSample) -> u64 {
     let busy = |cpu: &ew_model::facts::CpuCounters| {
         let interrupts = cpu.irq_ticks.unwrap_or(0) + cpu.softirq_ticks.unwrap_or(0);
-        cpu.user_ticks + cpu.nice_ticks + cpu.system_ticks + interrupts
+        Some(cpu.user_ticks + cpu.nice_ticks + cpu.system_ticks + interrupts)
     };
-    sample.cpus.iter().map(busy).sum()
+    sample.over_cpus(busy).unwrap_or(0)
 }
 
 fn softirq_ticks(sample: &HostSample) -> u64 {
-    sample.cpus.iter().filter_map(|cpu| cpu.softirq_ticks).sum()
+    sample.over_cpus(|cpu| cpu.softirq_ticks).unwrap_or(0)
 }
 
 /// Adds at the end, and drops the oldest above `max`.

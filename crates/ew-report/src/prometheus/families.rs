@@ -123,7 +123,7 @@ const HOST: &[Read<HostSeries, Option<f64>>] = &[
     ),
     (
         Family::gauge("eastwest_host_cpus", "CPUs that are online."),
-        |host| Some(host.sample.as_ref()?.cpus.len() as f64),
+        |host| Some(host.sample.as_ref()?.cpu_count() as f64),
     ),
     (
         Family::gauge(
@@ -431,14 +431,11 @@ fn cpu_seconds(host: &HostSeries) -> Vec<(&'static str, f64)> {
         ("softirq", |cpu| cpu.softirq_ticks),
         ("steal", |cpu| cpu.steal_ticks),
     ];
-    let cpus = host.sample.as_ref().map_or(&[][..], |sample| &sample.cpus);
+    let sample = host.sample.as_ref();
     let of_mode = |(mode, ticks): (&'static str, Ticks)| {
-        let ticks: Option<u64> = cpus.iter().map(ticks).sum();
-        Some((mode, ticks? as f64 / TICKS_PER_SECOND))
+        let ticks = sample?.over_cpus(ticks)?;
+        Some((mode, ticks as f64 / TICKS_PER_SECOND))
     };
-    if cpus.is_empty() {
-        return Vec::new();
-    }
     MODES.into_iter().filter_map(of_mode).collect()
 }
 
@@ -475,8 +472,7 @@ fn over_disks(host: &HostSeries, value: fn(&DiskCounters) -> f64) -> Option<f64>
 }
 
 fn over_cpus(causes: &CauseCounters, value: fn(&SoftnetCounters) -> u32) -> Option<f64> {
-    let values = causes.softnet.iter().map(|(_, softnet)| value(softnet));
-    (!causes.softnet.is_empty()).then(|| values.map(f64::from).sum())
+    causes.over_softnet(value).map(|sum| sum as f64)
 }
 
 fn count(value: Option<u64>) -> Option<f64> {

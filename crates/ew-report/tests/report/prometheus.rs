@@ -506,6 +506,7 @@ fn sampled(host: u32, second: u64, of_each: u32) -> RunEvent {
             wall_ns: 3_000_000,
         }),
         cpus: (0..of_each).map(cpu).collect(),
+        all_cpus: None,
         interfaces: (0..of_each).map(interface).collect(),
         causes: Some(Box::new(causes(second, of_each))),
     };

@@ -4,13 +4,15 @@
 //! counters do not move: 100 hosts make a few MB in ten minutes so, not hundreds.
 
 use super::int;
+use super::numbers::each_number;
 use super::reading::{OfReading, Reading, agent_ns, clock_offset_ns, host};
 use crate::table::Column;
 use ew_model::HostId;
 use ew_model::telemetry::{CauseCounters, ProcessTraffic, ServicePort};
 use serde::Serialize;
-use serde_json::Value;
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// One counter that changed.
 pub(super) struct CounterRow {
@@ -20,11 +22,11 @@ pub(super) struct CounterRow {
 }
 
 /// Which counter of a host.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Counter {
     source: &'static str,
-    name: Option<String>,
-    field: String,
+    name: Option<Arc<str>>,
+    field: Cow<'static, str>,
 }
 
 /// What one process moved, in all, with one peer or over one port, when it changed.
@@ -67,7 +69,7 @@ impl OfReading for TrafficRow {
 /// The latest values of every host.
 #[derive(Debug, Default)]
 pub(super) struct Latest {
-    counters: BTreeMap<HostId, BTreeMap<Counter, i64>>,
+    counters: BTreeMap<HostId, HashMap<Counter, i64>>,
     traffic: BTreeMap<HostId, BTreeMap<Mover, Figures>>,
 }
 
@@ -161,91 +163,76 @@ fn movers(process: &ProcessTraffic) -> impl Iterator<Item = (Mover, Figures)> {
 
 /// Every number in a sample, by the names of `events.jsonl`.
 fn counters(causes: &CauseCounters) -> Vec<(Counter, i64)> {
-    let mut found = Vec::new();
+    let mut found = Found::default();
     for (cpu, softnet) in &causes.softnet {
-        collect("softnet", Some(cpu.to_string()), softnet, &mut found);
+        found.take("softnet", Some(&cpu.to_string()), softnet);
+    }
+    if let Some(all) = &causes.all_softnet {
+        found.take("softnet", Some("all"), all);
     }
     for qdisc in &causes.qdiscs {
-        let name = format!(
-            "{} {} {:x}:",
-            qdisc.interface,
-            qdisc.kind,
-            qdisc.handle >> 16
-        );
-        collect("qdisc", Some(name), qdisc, &mut found);
+        let number = qdisc.handle >> 16;
+        let name = format!("{} {} {number:x}:", qdisc.interface, qdisc.kind);
+        found.take("qdisc", Some(&name), qdisc);
     }
     for (interface, field, count) in &causes.driver_counters {
-        let counter = Counter {
-            source: "driver",
-            name: Some(interface.clone()),
-            field: field.clone(),
-        };
-        found.push((counter, int(*count)));
+        let field = Cow::Owned(field.clone());
+        found.push("driver", Some(interface.as_str().into()), field, *count);
     }
     for disk in &causes.disks {
-        collect("disk", Some(disk.name.clone()), disk, &mut found);
+        found.take("disk", Some(&disk.name), disk);
     }
     for interrupt in &causes.interrupts {
+        let name: Arc<str> = format!("{} {}", interrupt.interrupt, interrupt.name).into();
         for (cpu, count) in &interrupt.per_cpu {
-            let counter = Counter {
-                source: "interrupt",
-                name: Some(format!("{} {}", interrupt.interrupt, interrupt.name)),
-                field: format!("cpu{cpu}"),
-            };
-            found.push((counter, int(*count)));
+            let field = Cow::Owned(format!("cpu{cpu}"));
+            found.push("interrupt", Some(Arc::clone(&name)), field, *count);
         }
     }
     for (cpu, hz) in &causes.frequencies_hz {
-        let counter = Counter {
-            source: "cpu",
-            name: Some(cpu.to_string()),
-            field: "frequency_hz".to_owned(),
-        };
-        found.push((counter, int(*hz)));
+        let name = cpu.to_string().into();
+        found.push("cpu", Some(name), Cow::Borrowed("frequency_hz"), *hz);
     }
-    collect("protocol", None, &causes.protocols, &mut found);
-    collect("memory", None, &causes.memory, &mut found);
-    collect("pressure", None, &causes.pressure, &mut found);
-    collect("cgroup", None, &causes.cgroup, &mut found);
-    collect("conntrack", None, &causes.conntrack, &mut found);
-    found
+    found.take("protocol", None, &causes.protocols);
+    found.take("memory", None, &causes.memory);
+    found.take("pressure", None, &causes.pressure);
+    found.take("cgroup", None, &causes.cgroup);
+    found.take("conntrack", None, &causes.conntrack);
+    found.counters
 }
 
-/// The numbers among the fields of a struct, those of structs in it as `outer.inner`. Names and
-/// missing ones are skipped.
-fn collect(
-    source: &'static str,
-    name: Option<String>,
-    of: &impl Serialize,
-    found: &mut Vec<(Counter, i64)>,
-) {
-    // A struct of numbers and texts has a JSON form.
-    if let Ok(value) = serde_json::to_value(of) {
+#[derive(Default)]
+struct Found {
+    counters: Vec<(Counter, i64)>,
+}
+
+impl Found {
+    /// The numbers among the fields of a struct.
+    fn take(&mut self, source: &'static str, name: Option<&str>, of: &impl Serialize) {
+        let name: Option<Arc<str>> = name.map(Arc::from);
+        each_number(of, &mut |field, value| {
+            let counter = Counter {
+                source,
+                name: name.clone(),
+                field,
+            };
+            self.counters.push((counter, value));
+        });
+    }
+
+    fn push(
+        &mut self,
+        source: &'static str,
+        name: Option<Arc<str>>,
+        field: Cow<'static, str>,
+        count: u64,
+    ) {
         let counter = Counter {
             source,
             name,
-            field: String::new(),
+            field,
         };
-        descend(&counter, &value, found);
-    }
-}
-
-fn descend(counter: &Counter, value: &Value, found: &mut Vec<(Counter, i64)>) {
-    match value {
-        Value::Object(fields) => {
-            for (field, value) in fields {
-                let dot = if counter.field.is_empty() { "" } else { "." };
-                let inner = Counter {
-                    field: format!("{}{dot}{field}", counter.field),
-                    ..counter.clone()
-                };
-                descend(&inner, value, found);
-            }
-        }
-        Value::Number(number) => {
-            found.extend(number.as_u64().map(|number| (counter.clone(), int(number))));
-        }
-        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) => {}
+        self.counters.push((counter, int(count)));
     }
 }
 
@@ -259,9 +246,11 @@ pub(super) const COUNTERS: &[Column<CounterRow>] = &[
     Column::maybe_text(
         "name",
         "which CPU, interface, disk or interrupt; null for the whole host",
-        |r| r.counter.name.clone(),
+        |r| r.counter.name.as_deref().map(str::to_owned),
     ),
-    Column::text("counter", "which counter", |r| r.counter.field.clone()),
+    Column::text("counter", "which counter", |r| {
+        r.counter.field.clone().into_owned()
+    }),
     agent_ns(),
     clock_offset_ns(),
     Column::int("value", "its value from this reading on", |r| r.value),
@@ -372,7 +361,7 @@ mod tests {
 
     fn lines(rows: &[CounterRow]) -> Vec<String> {
         let line = |r: &CounterRow| {
-            let name = r.counter.name.clone().unwrap_or_else(|| "-".into());
+            let name = r.counter.name.as_deref().unwrap_or("-");
             let counter = &r.counter;
             format!("{} {name} {} {}", counter.source, counter.field, r.value)
         };
