@@ -1,58 +1,19 @@
-//! The loop that owns the session: one inbox, one decision at a time.
+//! The agent's own decisions: a session, and what its host is to do about it. Sans-IO: what happens
+//! comes in as [`Input`]s with their time, what is to be sent is polled, and the rest is done by a
+//! [`Machine`].
 
-use crate::claim::Slot;
-use crate::dial::{self, DialBack};
 use crate::inbox::Input;
-use crate::limits::{self, Limits};
-use crate::link::{self, Writer};
-use crate::offer;
-use crate::sampler;
-use crate::stage::{Host, RunningStage};
-use crate::storage::RunningStep;
-use crate::syslog;
-use ew_engine::{Engine, EngineConfig};
+use crate::limits;
+use crate::machine::Machine;
 use ew_model::facts::{HostFacts, HostSample};
-use ew_model::plan::StageIndex;
+use ew_model::plan::{RoundIndex, StageIndex};
 use ew_model::storage::{StorageOrder, StorageReport};
-use ew_proto::message::{PortCheck, RoundReport, StageOrder, Welcome};
+use ew_proto::message::{RoundReport, StageOrder, Welcome};
 use ew_proto::{AgentEvent, AgentSession, CommandError, Timeline};
-use ew_sys::clock;
-use ew_telemetry::OwnConnections;
-use std::collections::VecDeque;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
-use std::time::Duration;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Samples kept while a stage runs; beyond it the oldest go.
 const MAX_HELD_SAMPLES: usize = 3600;
-/// Longest sleep of the loop.
-const IDLE_NS: u64 = 1_000_000_000;
-/// How long the last words may take.
-const FAREWELL_LIMIT: Duration = Duration::from_millis(500);
-/// From the end's beginning to the process's end, whatever its threads are at.
-const END_LIMIT: Duration = Duration::from_secs(1);
-/// How long a storage step that is ended with its agent may take to remove what it has written in
-/// part.
-const STORAGE_END_LIMIT: Duration = Duration::from_millis(400);
-/// How long one connection of a port check may take.
-const PORT_CHECK_LIMIT: Duration = Duration::from_secs(2);
-
-/// Variables in which batch systems name the job that a process is part of.
-const OWN_JOB: [&str; 4] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"];
-
-/// How an agent is started.
-#[derive(Clone, Debug)]
-pub struct AgentOptions {
-    /// Version and build, which must equal the controller's.
-    pub build: String,
-    /// Remove the running executable and its private directory at once (a launcher put it there for
-    /// us).
-    pub remove_self: bool,
-    /// Dial the controller. `None`: it is at the other end of stdin and stdout.
-    pub dial_back: Option<DialBack>,
-}
 
 /// Why an agent ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,66 +31,15 @@ pub enum Ending {
     Lost(String),
 }
 
-/// Serves one controller until it leaves. Stops every flow and child before it returns.
-#[must_use]
-pub fn run(options: &AgentOptions) -> Ending {
-    let work_dir_free_bytes = ew_telemetry::free_bytes_beside_executable();
-    if options.remove_self {
-        // The launcher's trap removes what cannot be removed here.
-        let _ = ew_sys::process::unlink_self();
-        // The directory that the launcher started it in is gone.
-        let _ = std::env::set_current_dir("/");
-    }
-    // Else it would be `exe`: launchers start the agent by a descriptor. Without /proc it stays so.
-    let _ = std::fs::write("/proc/self/comm", "eastwest");
-    ew_sys::process::raise_open_files_limit();
-    let (sender, inbox) = channel();
-    let slot = Slot::hold(&sender);
-    let writer = match &options.dial_back {
-        None => {
-            link::spawn_reader(std::io::stdin(), sender.clone());
-            Writer::spawn(std::io::stdout(), sender.clone())
-        }
-        Some(dial_back) => match dial::dial(dial_back) {
-            Ok(dialled) => {
-                link::spawn_reader(dialled.reader, sender.clone());
-                Writer::spawn(dialled.writer, sender.clone())
-            }
-            Err(problem) => return Ending::Lost(problem),
-        },
-    };
-    let agent = Agent {
-        session: AgentSession::new(&options.build, clock::monotonic_ns()),
-        writer,
-        sender,
-        host: None,
-        accepted: None,
-        running: None,
-        step: None,
-        samples: VecDeque::new(),
-        own: OwnConnections::default(),
-        work_dir_free_bytes,
-        max_bits_per_sec: None,
-        unlogged_begin: None,
-        logged_run: None,
-        ending: None,
-        slot,
-        limits: Limits::default(),
-    };
-    agent.serve(&inbox)
-}
-
-struct Agent {
+/// One host's part of a run. Driven by whoever owns the link and the clock: after every input,
+/// write out [`Agent::poll_transmit`] at once and see whether [`Agent::ending`] has come.
+#[derive(Debug)]
+pub struct Agent<M> {
+    machine: M,
     session: AgentSession,
-    writer: Writer,
-    sender: Sender<Input>,
-    host: Option<Host>,
     accepted: Option<StageOrder>,
-    running: Option<RunningStage>,
-    step: Option<RunningStep>,
+    running: Option<Running>,
     samples: VecDeque<HostSample>,
-    own: OwnConnections,
-    work_dir_free_bytes: Option<u64>,
     /// What the host's owner allows.
     max_bits_per_sec: Option<f64>,
     /// What goes to the host's log when load begins: the run, and the line.
@@ -137,42 +47,86 @@ struct Agent {
     /// Whose begin is in the host's log.
     logged_run: Option<String>,
     ending: Option<Ending>,
-    slot: Slot,
-    limits: Limits,
 }
 
-impl Agent {
-    fn serve(mut self, inbox: &Receiver<Input>) -> Ending {
-        loop {
-            self.flush();
-            if let Some(ending) = self.ending.take() {
-                self.stop(&ending);
-                return ending;
-            }
-            match inbox.recv_timeout(self.time_to_wait()) {
-                Ok(input) => self.on_input(input),
-                Err(RecvTimeoutError::Timeout) => {
-                    self.session.handle_timeout(clock::monotonic_ns());
-                }
-                Err(RecvTimeoutError::Disconnected) => self.lose("the agent's threads ended"),
-            }
-            while let Some(event) = self.session.poll_event() {
-                self.on_event(event);
-            }
+/// A stage under way.
+#[derive(Debug)]
+struct Running {
+    stage: StageIndex,
+    rounds_left: BTreeSet<RoundIndex>,
+}
+
+impl<M: Machine> Agent<M> {
+    /// An agent that greets its controller first. `build` must be the controller's.
+    pub fn new(build: &str, now_ns: u64, machine: M) -> Self {
+        Self {
+            machine,
+            session: AgentSession::new(build, now_ns),
+            accepted: None,
+            running: None,
+            samples: VecDeque::new(),
+            max_bits_per_sec: None,
+            unlogged_begin: None,
+            logged_run: None,
+            ending: None,
         }
     }
 
-    fn time_to_wait(&self) -> Duration {
-        let now_ns = clock::monotonic_ns();
-        let due_ns = self.session.poll_timeout().unwrap_or(now_ns + IDLE_NS);
-        Duration::from_nanos(due_ns.saturating_sub(now_ns).min(IDLE_NS))
+    /// The host under it.
+    pub fn machine(&mut self) -> &mut M {
+        &mut self.machine
     }
 
-    fn flush(&mut self) {
-        while let Some(bytes) = self.session.poll_transmit() {
-            if !self.writer.send(bytes) {
-                self.lose("the control link does not take what the agent writes");
-            }
+    /// Takes what happened.
+    pub fn handle(&mut self, input: Input) {
+        self.on_input(input);
+        self.obey();
+    }
+
+    /// Does what is due at `now_ns`, the host's monotonic clock.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        self.session.handle_timeout(now_ns);
+        self.obey();
+    }
+
+    /// When [`Agent::handle_timeout`] wants to be called. `None`: never.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.session.poll_timeout()
+    }
+
+    /// Next bytes to write.
+    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        self.session.poll_transmit()
+    }
+
+    /// Why it is over. `None`: it goes on.
+    #[must_use]
+    pub fn ending(&self) -> Option<&Ending> {
+        self.ending.as_ref()
+    }
+
+    /// The controller cannot be reached any more; `reason` in words.
+    pub fn lose(&mut self, reason: &str) {
+        self.ending
+            .get_or_insert_with(|| Ending::Lost(reason.to_owned()));
+    }
+
+    /// Ends all that runs. The last words, where somebody hears them, are then to be polled.
+    pub fn stop(&mut self) {
+        self.abort();
+        if let Some(run) = &self.logged_run {
+            self.machine.log(&format!("run {run} ends"));
+        }
+        if !matches!(self.ending, Some(Ending::Lost(_))) {
+            // A closed session has nobody left to hear it.
+            let _ = self.session.farewell();
+        }
+    }
+
+    fn obey(&mut self) {
+        while let Some(event) = self.session.poll_event() {
+            self.on_event(event);
         }
     }
 
@@ -220,65 +174,23 @@ impl Agent {
             AgentEvent::Stage(order) => self.on_stage(order),
             AgentEvent::Go { stage, timeline } => self.on_go(stage, timeline),
             AgentEvent::Retime(timeline) => {
-                if let Some(running) = &self.running {
-                    running.retime(timeline);
+                if self.running.is_some() {
+                    self.machine.retime(timeline);
                 }
             }
             AgentEvent::Abort => self.abort(),
-            AgentEvent::CheckPorts(check) => self.check_ports(check),
+            AgentEvent::CheckPorts(check) => self.machine.check_ports(check),
             AgentEvent::Storage(order) => self.on_storage(order),
             AgentEvent::Goodbye => self.ending = Some(Ending::Goodbye),
             AgentEvent::ControllerLost { reason } => self.lose(&reason),
         }
     }
 
-    fn on_welcome(&mut self, mut welcome: Welcome) {
-        match Limits::read().and_then(|limits| limits.admit(&welcome, clock::realtime_ns())) {
-            Ok(limits) => self.limits = limits,
-            Err(problem) => return self.fault(problem),
+    fn on_welcome(&mut self, welcome: Welcome) {
+        let admitted = self.machine.admit(&welcome);
+        if let Err(problem) = admitted.and_then(|()| self.machine.prepare(welcome)) {
+            self.fault(problem);
         }
-        self.end_when_time_is_up();
-        if let Some(network) = &welcome.network {
-            match ew_telemetry::address_on(network) {
-                Ok(address) => welcome.address = address,
-                Err(problem) => return self.fault(problem),
-            }
-        }
-        let config = EngineConfig {
-            address: welcome.address,
-            ports: welcome.data_ports,
-            token: welcome.token,
-            relay_key: welcome.relay_key,
-        };
-        let engine = match Engine::start(config) {
-            Ok(engine) => Arc::new(engine),
-            Err(error) => return self.fault(error.to_string()),
-        };
-        if let Some(port) = welcome.offer_iperf3_port
-            && let Err(problem) = offer::start(welcome.address, port)
-        {
-            return self.fault(problem);
-        }
-        self.own = OwnConnections::new(welcome.data_ports);
-        self.host = Some(Host {
-            engine,
-            address: welcome.address,
-            inbox: self.sender.clone(),
-        });
-        self.read_facts(welcome);
-    }
-
-    /// What the host's owner allows is over at some time, whatever the controller wants.
-    fn end_when_time_is_up(&self) {
-        let Some(left) = self.limits.time_left(clock::realtime_ns()) else {
-            return;
-        };
-        let inbox = self.sender.clone();
-        thread::spawn(move || {
-            thread::sleep(left);
-            // The loop may have ended the agent meanwhile.
-            let _ = inbox.send(Input::TimeIsUp);
-        });
     }
 
     /// The host takes no part, for a reason in words.
@@ -287,29 +199,9 @@ impl Agent {
         self.said(said);
     }
 
-    /// On a thread of its own: tools may be asked for their versions, and meanwhile the controller
-    /// wants to hear that the agent lives.
-    fn read_facts(&self, welcome: Welcome) {
-        let (inbox, work_dir_free_bytes) = (self.sender.clone(), self.work_dir_free_bytes);
-        let slot = self.slot.clone();
-        thread::spawn(move || {
-            let mut facts = ew_telemetry::facts(Path::new("/"), Some(welcome.address));
-            facts.work_dir_free_bytes = work_dir_free_bytes;
-            facts.tools = ew_tools::discover(&welcome.tools);
-            let own_jobs = OWN_JOB.iter().filter_map(|name| std::env::var(name).ok());
-            let own_jobs: Vec<String> = own_jobs.collect();
-            facts.other_work = ew_telemetry::other_work(Path::new("/"), &own_jobs);
-            facts.in_use_by = (welcome.claim.as_ref())
-                .and_then(|own| slot.take(own))
-                .map(Box::new);
-            // The loop may have ended the agent meanwhile.
-            let _ = inbox.send(Input::Facts(Box::new((welcome, facts))));
-        });
-    }
-
     fn on_facts(&mut self, welcome: &Welcome, mut facts: HostFacts) {
-        let Some(host) = &self.host else { return };
-        match self.limits.max_bits_per_sec(&facts, welcome.address) {
+        let max = self.machine.max_bits_per_sec(&facts, welcome.address);
+        match max {
             Ok(max) => facts.max_bits_per_sec = max,
             Err(problem) => return self.fault(problem),
         }
@@ -320,16 +212,10 @@ impl Agent {
             let line = format!("run {run} of {by} begins: network load on {address}");
             self.unlogged_begin = Some((run.clone(), line));
         }
-        let said = self.session.ready(facts, host.engine.port());
+        let said = self.session.ready(facts, self.machine.data_port());
         self.said(said);
-        sampler::spawn(
-            welcome.sample_interval_ns,
-            self.own.clone(),
-            self.sender.clone(),
-        );
-        if let Some(interval_ns) = welcome.watch_interval_ns {
-            sampler::spawn_watch(interval_ns, self.sender.clone());
-        }
+        self.machine
+            .begin_sampling(welcome.sample_interval_ns, welcome.watch_interval_ns);
     }
 
     fn on_stage(&mut self, mut order: StageOrder) {
@@ -346,7 +232,7 @@ impl Agent {
             return;
         }
         for flow in order.rounds.iter().flat_map(|round| &round.flows) {
-            self.own.expect(flow.peer, flow.server_port);
+            self.machine.expect_peer(flow.peer, flow.server_port);
         }
         self.accepted = Some(order);
         let said = self.session.accept(stage);
@@ -354,11 +240,15 @@ impl Agent {
     }
 
     fn on_go(&mut self, stage: StageIndex, timeline: Timeline) {
-        let (Some(order), Some(host)) = (self.accepted.take(), &self.host) else {
+        let Some(order) = self.accepted.take() else {
             return self.lose("the controller started a stage it had not sent");
         };
-        log_begin(&mut self.unlogged_begin, &mut self.logged_run);
-        self.running = Some(RunningStage::start(order, timeline, host));
+        self.log_begin();
+        self.running = Some(Running {
+            stage: order.stage,
+            rounds_left: order.rounds.iter().map(|round| round.round).collect(),
+        });
+        self.machine.begin_stage(order, timeline);
         self.finish_stage_if_over(stage);
     }
 
@@ -405,10 +295,7 @@ impl Agent {
             .is_some_and(|running| running.rounds_left.is_empty())
         {
             self.running = None;
-            let rejected_connections = self
-                .host
-                .as_ref()
-                .map_or(0, |host| host.engine.totals().rejected_connections);
+            let rejected_connections = self.machine.totals().rejected_connections;
             let said = self.session.stage_done(stage, rejected_connections);
             self.said(said);
             self.release_samples();
@@ -423,15 +310,13 @@ impl Agent {
                 ..StorageReport::default()
             }));
         }
-        log_begin(&mut self.unlogged_begin, &mut self.logged_run);
-        match RunningStep::start(order, self.sender.clone()) {
-            Ok(step) => self.step = Some(step),
-            Err(report) => self.on_storage_done(report),
+        self.log_begin();
+        if let Err(report) = self.machine.begin_step(order) {
+            self.on_storage_done(report);
         }
     }
 
     fn on_storage_done(&mut self, report: Box<StorageReport>) {
-        self.step = None;
         let said = self.session.storage_done(report);
         // One that ends with its agent is nobody's business any more.
         if !matches!(said, Err(CommandError::OutOfOrder { .. })) {
@@ -466,33 +351,23 @@ impl Agent {
         }
     }
 
-    fn check_ports(&self, check: PortCheck) {
-        let Some(host) = &self.host else { return };
-        let (engine, inbox) = (Arc::clone(&host.engine), host.inbox.clone());
-        thread::spawn(move || {
-            let _ = inbox.send(Input::PortsChecked(
-                engine.check_ports(&check, PORT_CHECK_LIMIT),
-            ));
-        });
-    }
-
     fn update_totals(&mut self) {
-        if let Some(host) = &self.host {
-            let totals = host.engine.totals();
-            self.session.set_totals(totals.tx_bytes, totals.rx_bytes);
-        }
+        let totals = self.machine.totals();
+        self.session.set_totals(totals.tx_bytes, totals.rx_bytes);
     }
 
     fn abort(&mut self) {
         self.accepted = None;
-        if let Some(step) = &self.step {
-            step.cancel();
-        }
-        if let Some(running) = self.running.take() {
-            running.cancel();
-        }
-        if let Some(host) = &self.host {
-            host.engine.abort();
+        self.running = None;
+        self.machine.end_step();
+        self.machine.end_stage();
+    }
+
+    /// Only where load begins: a run that is refused before loads nothing.
+    fn log_begin(&mut self) {
+        if let Some((run, line)) = self.unlogged_begin.take() {
+            self.machine.log(&line);
+            self.logged_run = Some(run);
         }
     }
 
@@ -502,45 +377,4 @@ impl Agent {
             self.lose(&error.to_string());
         }
     }
-
-    fn lose(&mut self, reason: &str) {
-        self.ending
-            .get_or_insert_with(|| Ending::Lost(reason.to_owned()));
-    }
-
-    fn stop(mut self, ending: &Ending) {
-        end_at_the_latest();
-        self.abort();
-        if let Some(step) = &self.step {
-            step.wait(STORAGE_END_LIMIT);
-        }
-        if let Some(run) = &self.logged_run {
-            syslog::write(&format!("run {run} ends"));
-        }
-        if !matches!(ending, Ending::Lost(_)) {
-            // A closed session has nobody left to hear it.
-            let _ = self.session.farewell();
-            while let Some(bytes) = self.session.poll_transmit() {
-                self.writer.send(bytes);
-            }
-            self.writer.drain(FAREWELL_LIMIT);
-        }
-    }
-}
-
-/// Only where load begins: a run that is refused before loads nothing.
-fn log_begin(unlogged: &mut Option<(String, String)>, logged: &mut Option<String>) {
-    if let Some((run, line)) = unlogged.take() {
-        syslog::write(&line);
-        *logged = Some(run);
-    }
-}
-
-/// An agent promises to be gone within 5 s of its controller. Threads that do not end, such as one
-/// that unauthenticated peers keep busy, must not hold it; children die with it.
-fn end_at_the_latest() {
-    thread::spawn(|| {
-        thread::sleep(END_LIMIT);
-        std::process::exit(1);
-    });
 }

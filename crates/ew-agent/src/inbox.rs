@@ -1,4 +1,4 @@
-//! What the agent's loop can be woken by.
+//! What an agent can be woken by.
 
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::storage::StorageReport;
@@ -7,9 +7,14 @@ use ew_proto::message::{FlowProgress, OthersTcp, PortAnswer, RoundReport, Welcom
 
 /// One thing that happened, in order of arrival.
 #[derive(Debug)]
-pub(crate) enum Input {
+pub enum Input {
     /// Bytes from the controller, with the time they were read.
-    Bytes { bytes: Vec<u8>, read_ns: u64 },
+    Bytes {
+        /// As they came.
+        bytes: Vec<u8>,
+        /// On the host's monotonic clock.
+        read_ns: u64,
+    },
     /// What there is to know of the host before anything runs, and the welcome that asked for it.
     Facts(Box<(Welcome, HostFacts)>),
     /// The control link is gone, either way.
@@ -25,9 +30,17 @@ pub(crate) enum Input {
     /// A storage step is over.
     StorageDone(Box<StorageReport>),
     /// How the storage step at hand goes.
-    StorageProgress { step: u32, words: String },
+    StorageProgress {
+        /// Which.
+        step: u32,
+        /// In words.
+        words: String,
+    },
     /// The host's owner ends the agent.
-    Stop { user: u32 },
+    Stop {
+        /// User id of who does.
+        user: u32,
+    },
     /// The host's owner allows no more time.
     TimeIsUp,
     /// Answer to a port check.

@@ -9,7 +9,6 @@ use ew_model::workload::{Tool, Workload};
 use ew_proto::Timeline;
 use ew_proto::message::{FlowOrder, FlowReport, Role, RoundOrder, RoundReport, StageOrder};
 use ew_sys::clock;
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -29,8 +28,6 @@ const CANCEL_CHECK_NS: u64 = 50_000_000;
 /// A stage under way.
 #[derive(Debug)]
 pub(crate) struct RunningStage {
-    pub(crate) stage: StageIndex,
-    pub(crate) rounds_left: BTreeSet<RoundIndex>,
     cancelled: Arc<AtomicBool>,
     timeline: Arc<Mutex<Timeline>>,
 }
@@ -49,8 +46,6 @@ impl RunningStage {
         let cancelled = Arc::new(AtomicBool::new(false));
         let timeline = Arc::new(Mutex::new(timeline));
         let running = Self {
-            stage: order.stage,
-            rounds_left: order.rounds.iter().map(|round| round.round).collect(),
             cancelled: Arc::clone(&cancelled),
             timeline: Arc::clone(&timeline),
         };

@@ -8,7 +8,6 @@ use ew_model::facts::HostSample;
 use ew_model::inventory::HostId;
 use ew_model::units::format_bits_per_sec;
 use ew_proto::controller_session::ControllerEvent;
-use ew_sys::clock;
 use std::collections::BTreeMap;
 
 /// Share of a link that others may use.
@@ -78,7 +77,7 @@ async fn read(
     journal: &mut Journal,
 ) -> Result<BTreeMap<HostId, (HostSample, HostSample)>, RunError> {
     let mut readings: BTreeMap<HostId, (HostSample, HostSample)> = BTreeMap::new();
-    let deadline_ns = clock::monotonic_ns() + LIMIT_NS;
+    let deadline_ns = members.now_ns() + LIMIT_NS;
     let is_enough = |(first, last): &(HostSample, HostSample)| span_ns(first, last) >= MIN_NS;
     while readings.values().filter(|pair| is_enough(pair)).count() < lines.len() {
         match members.next(deadline_ns).await {

@@ -2,6 +2,7 @@
 
 use crate::launch::LaunchOptions;
 use crate::members::{Members, State};
+use crate::outside::{Clock, Outside};
 use crate::ports::{self, Answer, Checks, PEERS_CHECKED};
 use crate::survey::wait_until_launched;
 use ew_fleet::Launcher;
@@ -118,7 +119,12 @@ pub async fn doctor(
 ) -> std::io::Result<DoctorReport> {
     let mut report = DoctorReport::default();
     let launcher_name = launcher.name();
-    let mut members = Members::new(inventory, launcher, options)?;
+    let mut members = Members::new(
+        inventory,
+        launcher,
+        options,
+        Outside::real(Clock::system())?,
+    )?;
     members.look_for(Tool::external().collect());
     for id in inventory.host_ids() {
         members.launch(id);

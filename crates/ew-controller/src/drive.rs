@@ -16,7 +16,6 @@ use ew_model::run::Outcome;
 use ew_model::scenario::{MeshMode, Pattern};
 use ew_plan::adapt::{Shown, adapted};
 use ew_plan::schedule::UplinkLimits;
-use ew_sys::clock;
 use std::ops::Range;
 
 /// All stages to their ends, each with all its repetitions at once, or interleaved with others.
@@ -243,13 +242,13 @@ impl Driver<'_, '_> {
         let stage = self.progress.stage;
         let numbered = |number: RoundIndex| (number, &stage.rounds[number.0 as usize]);
         let rounds = std::mem::take(&mut self.progress.next);
-        let began_ns = clock::monotonic_ns();
+        let began_ns = self.members.now_ns();
         let rounds = rounds.into_iter().map(numbered).collect();
         let gaps = self.patience.gaps(stage);
         let end = self.run_rounds(rounds, gaps * stage.gap_ns).await;
         let alive = self.members.alive();
         let progress = &mut *self.progress;
-        progress.spent_ns += clock::monotonic_ns() - began_ns;
+        progress.spent_ns += self.members.now_ns() - began_ns;
         progress.next = progress
             .repeats
             .next(&progress.records, &alive, progress.spent_ns);

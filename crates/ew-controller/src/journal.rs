@@ -2,11 +2,11 @@
 //! a thread of its own: the thread that keeps the agents alive never writes to a file or a
 //! terminal.
 
+use crate::outside::Clock;
 use crate::queue::{EventReceiver, EventSender, event_queue};
 use ew_model::event::{RecordedEvent, RunEvent};
 use ew_model::inventory::HostId;
 use ew_proto::clock::ClockEstimate;
-use ew_sys::clock;
 use std::sync::Arc;
 
 /// What may wait for the disk; beyond it samples are skipped.
@@ -17,6 +17,7 @@ const MAX_UNSHOWN_BYTES: usize = 64 << 20;
 /// The one way out of the controller.
 #[derive(Debug)]
 pub(crate) struct Journal {
+    clock: Clock,
     began_ns: u64,
     recorded: EventSender,
     shown: EventSender,
@@ -36,7 +37,7 @@ pub(crate) struct JournalEnds {
 }
 
 impl Journal {
-    pub(crate) fn new() -> (Self, JournalEnds) {
+    pub(crate) fn new(clock: Clock) -> (Self, JournalEnds) {
         let (to_recorded, recorded) = event_queue(MAX_UNWRITTEN_BYTES);
         let (to_shown, shown) = event_queue(MAX_UNSHOWN_BYTES);
         let ends = JournalEnds {
@@ -45,7 +46,8 @@ impl Journal {
             to_shown: to_shown.clone(),
         };
         let journal = Self {
-            began_ns: clock::monotonic_ns(),
+            clock,
+            began_ns: clock.now_ns(),
             recorded: to_recorded,
             shown: to_shown,
             unwritten: 0,
@@ -94,7 +96,7 @@ impl Journal {
     }
 
     fn stamped(&self, event: RunEvent) -> Arc<RecordedEvent> {
-        let at_ns = clock::monotonic_ns() - self.began_ns;
+        let at_ns = self.clock.now_ns() - self.began_ns;
         Arc::new(RecordedEvent { at_ns, event })
     }
 }

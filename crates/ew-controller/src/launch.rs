@@ -13,7 +13,6 @@ use ew_model::network::NetworkChoice;
 use ew_model::plan::Plan;
 use ew_model::scenario::Scenario;
 use ew_proto::controller_session::ControllerEvent;
-use ew_sys::clock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -98,7 +97,7 @@ pub(crate) async fn bring_up(
     hosts: &[HostId],
     journal: &mut Journal,
 ) -> Result<(), RunError> {
-    let began_ns = clock::monotonic_ns();
+    let began_ns = members.now_ns();
     for id in hosts {
         members.launch(*id);
     }
@@ -122,7 +121,7 @@ async fn await_launches(
     while !members.launching().is_empty() {
         match members.next(u64::MAX).await {
             FleetEvent::Agent(host, ControllerEvent::Ready { facts, .. }) => {
-                let launch_ns = clock::monotonic_ns() - began_ns;
+                let launch_ns = members.now_ns() - began_ns;
                 let chosen = members.inventory().host(host).address;
                 let address = chosen.filter(|_| members.chooses_network());
                 journal.emit(RunEvent::HostUp {

@@ -2,24 +2,27 @@
 //! else's state.
 
 use crate::members::FleetEvent;
+use crate::outside::Clock;
 use ew_fleet::{LaunchSlot, LaunchSlots, Launcher, Link, LinkGuard, Relay, launch_from};
 use ew_model::inventory::{Host, HostId};
 use ew_model::plan::StageIndex;
 use ew_model::storage::StorageOrder;
 use ew_proto::controller_session::{ControllerEvent, ControllerSession};
 use ew_proto::message::{PortCheck, StageOrder, Welcome};
-use ew_sys::clock;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// An agent that sends goodbye has this long before its launcher's process is killed.
 const FINISH_LIMIT: Duration = Duration::from_secs(4);
 /// A link that takes no bytes for this long is dead.
 const WRITE_LIMIT: Duration = Duration::from_secs(4);
+/// Longest wait of a task.
+const MAX_WAIT_NS: u64 = 1_000_000_000;
 /// Commands that may wait for one agent.
 pub(crate) const MAX_QUEUED_COMMANDS: usize = 64;
 
@@ -53,12 +56,14 @@ pub(crate) struct MemberTask {
     /// Where the program goes from host to host.
     pub(crate) relay: Option<Arc<Relay>>,
     pub(crate) fleet_events: mpsc::Sender<FleetEvent>,
+    pub(crate) clock: Clock,
 }
 
 impl MemberTask {
     /// Launches the agent and serves its link until it ends; the last event is always `Ended`.
     pub(crate) async fn run(self, mut commands: mpsc::Receiver<Command>) {
         let connected = tokio::select! {
+            biased;
             connected = self.connect() => connected,
             () = killed(&mut commands) => Err(Failed::for_good("stopped while it was being launched")),
         };
@@ -116,7 +121,7 @@ impl MemberTask {
             }
             drop(slot);
             tried += 1;
-            tokio::time::sleep(retry_pause(tried)).await;
+            tokio::time::sleep(self.retry_pause(tried)).await;
         }
     }
 
@@ -132,7 +137,7 @@ impl MemberTask {
             guard,
             was_kept: _,
         } = link;
-        let now_ns = clock::monotonic_ns();
+        let now_ns = self.clock.now_ns();
         let hello_deadline_ns = now_ns + self.launch_limit.as_nanos() as u64;
         let mut session =
             ControllerSession::with_hello_deadline(&self.build, self.id, now_ns, hello_deadline_ns);
@@ -148,7 +153,7 @@ impl MemberTask {
                     timeout(WRITE_LIMIT, writer.write_all(&bytes)).await,
                     Ok(Ok(()))
                 ) {
-                    session.handle_eof(clock::monotonic_ns());
+                    session.handle_eof(self.clock.now_ns());
                     break;
                 }
             }
@@ -156,14 +161,16 @@ impl MemberTask {
             if serving.over.is_some() {
                 break;
             }
-            let wait = time_until(session.poll_timeout());
+            let wait = self.time_until(session.poll_timeout());
             tokio::select! {
-                read = reader.read(&mut buffer) => match read {
-                    Ok(0) | Err(_) => session.handle_eof(clock::monotonic_ns()),
-                    Ok(length) => session.handle_bytes(&buffer[..length], clock::monotonic_ns()),
-                },
+                // A host that sends without end keeps nobody from what is due.
+                biased;
+                () = tokio::time::sleep(wait) => session.handle_timeout(self.clock.now_ns()),
                 command = commands.recv() => self.obey(&mut session, command, &mut serving).await,
-                () = tokio::time::sleep(wait) => session.handle_timeout(clock::monotonic_ns()),
+                read = reader.read(&mut buffer) => match read {
+                    Ok(0) | Err(_) => session.handle_eof(self.clock.now_ns()),
+                    Ok(length) => session.handle_bytes(&buffer[..length], self.clock.now_ns()),
+                },
             }
         }
         drop(writer);
@@ -234,7 +241,7 @@ impl MemberTask {
         serving: &mut Serving,
     ) {
         let done = match command {
-            Some(Command::Sync) => session.sync(clock::monotonic_ns()),
+            Some(Command::Sync) => session.sync(self.clock.now_ns()),
             Some(Command::Stage(order)) => session.send_stage(order),
             Some(Command::Go { stage, start_ns }) => session.go(stage, start_ns),
             Some(Command::Abort) => session.abort(),
@@ -255,6 +262,21 @@ impl MemberTask {
             ))
             .await;
         }
+    }
+
+    /// Between half and one and a half of a second, and twice as long after every further try.
+    fn retry_pause(&self, tried: u32) -> Duration {
+        let mut hasher = DefaultHasher::new();
+        (self.welcome.token.0, self.id, tried).hash(&mut hasher);
+        let spread_ms = hasher.finish() % 1000;
+        Duration::from_millis(500 + spread_ms) * 2_u32.pow(tried.min(4) - 1)
+    }
+
+    fn time_until(&self, due_ns: Option<u64>) -> Duration {
+        let left_ns = due_ns
+            .unwrap_or(u64::MAX)
+            .saturating_sub(self.clock.now_ns());
+        Duration::from_nanos(left_ns.min(MAX_WAIT_NS))
     }
 
     async fn report_failed(&self, failed: Failed) {
@@ -317,21 +339,6 @@ pub(crate) fn both_errors(first: Option<String>, last: String) -> String {
     }
 }
 
-/// Between half and one and a half of a second, and twice as long after every further try.
-fn retry_pause(tried: u32) -> Duration {
-    let spread_ms = getrandom::u32().unwrap_or(500) % 1000;
-    Duration::from_millis(u64::from(500 + spread_ms)) * 2_u32.pow(tried.min(4) - 1)
-}
-
-fn time_until(due_ns: Option<u64>) -> Duration {
-    let due_ns = due_ns.unwrap_or(u64::MAX);
-    Duration::from_nanos(
-        due_ns
-            .saturating_sub(clock::monotonic_ns())
-            .min(1_000_000_000),
-    )
-}
-
 /// ssh's own last words are more specific than "end of file".
 fn in_the_launchers_words(reason: &str, stderr_tail: &str) -> String {
     let words = stderr_tail.trim();
@@ -383,6 +390,7 @@ mod tests {
             slots: Arc::new(LaunchSlots::new(FanOut { first: 8, most: 64 })),
             relay: None,
             fleet_events: mpsc::channel(1).0,
+            clock: Clock::system(),
             launcher: Arc::new(ssh),
         }
     }
@@ -452,9 +460,15 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_are_not_in_step() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut task = task(directory.path(), "");
         for tried in 1..=5 {
             let factor = 2_u32.pow(tried.min(4) - 1);
-            let pauses: Vec<Duration> = (0..64).map(|_| retry_pause(tried)).collect();
+            let mut pause = |id| {
+                task.id = HostId(id);
+                task.retry_pause(tried)
+            };
+            let pauses: Vec<Duration> = (0..64).map(&mut pause).collect();
             let (shortest, longest) = (pauses.iter().min().unwrap(), pauses.iter().max().unwrap());
             assert!(*shortest >= Duration::from_millis(500) * factor);
             assert!(*longest < Duration::from_millis(1500) * factor);

@@ -4,6 +4,7 @@ use crate::abort::Conditions;
 use crate::launch::LaunchOptions;
 use crate::max_rate;
 use crate::member::{Command, MAX_QUEUED_COMMANDS, MemberTask};
+use crate::outside::{Clock, Interrupts, Outside};
 use ew_fleet::{LaunchSlots, Launcher, Relay};
 use ew_model::claim::Claim;
 use ew_model::facts::{HostFacts, InterfaceFacts};
@@ -12,13 +13,11 @@ use ew_model::workload::Tool;
 use ew_proto::clock::ClockEstimate;
 use ew_proto::controller_session::ControllerEvent;
 use ew_proto::message::{RelayKey, RunToken, Welcome};
-use ew_sys::clock;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
 /// Time between whole readings of a watched host: what a person can follow.
@@ -103,7 +102,8 @@ pub(crate) struct Members {
     relay: Option<(RelayKey, Arc<Relay>)>,
     sender: mpsc::Sender<FleetEvent>,
     fleet_events: mpsc::Receiver<FleetEvent>,
-    signals: [Signal; 3],
+    clock: Clock,
+    interrupts: Interrupts,
     running_tasks: usize,
     aborted: Option<oneshot::Receiver<String>>,
     conditions: Conditions,
@@ -118,12 +118,11 @@ impl Members {
         inventory: &Inventory,
         launcher: Arc<dyn Launcher>,
         options: LaunchOptions,
+        outside: Outside,
     ) -> std::io::Result<Self> {
         // Four for each host; the default of 1024 is enough for 250 hosts.
         ew_sys::process::raise_open_files_limit();
         let (sender, fleet_events) = mpsc::channel(MAX_QUEUED_HAPPENINGS);
-        let mut token = [0; 16];
-        getrandom::fill(&mut token).map_err(std::io::Error::other)?;
         let behind_one = launcher.max_hosts_behind_one();
         let relays = options.relay.relays(inventory.hosts.len(), behind_one);
         let relays = launcher.relays() && relays;
@@ -135,17 +134,14 @@ impl Members {
             slots: Arc::new(LaunchSlots::new(launcher.fan_out())),
             launcher,
             options,
-            token: RunToken(token),
+            token: RunToken(outside.secret),
             claim: None,
             tools: Vec::new(),
             members: BTreeMap::new(),
             sender,
             fleet_events,
-            signals: [
-                signal(SignalKind::interrupt())?,
-                signal(SignalKind::terminate())?,
-                signal(SignalKind::hangup())?,
-            ],
+            clock: outside.clock,
+            interrupts: outside.interrupts,
             running_tasks: 0,
             aborted: None,
             conditions,
@@ -162,6 +158,16 @@ impl Members {
     /// From now on hosts are launched that report which of these tools they have.
     pub(crate) fn look_for(&mut self, tools: Vec<Tool>) {
         self.tools = tools;
+    }
+
+    /// The controller's monotonic clock.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    /// The wall clock, since 1970.
+    pub(crate) fn realtime_ns(&self) -> u64 {
+        self.clock.realtime_ns()
     }
 
     /// Interrupts the run, as the user would, when this comes.
@@ -252,6 +258,7 @@ impl Members {
             slots: Arc::clone(&self.slots),
             relay: self.relay.as_ref().map(|(_, relay)| Arc::clone(relay)),
             fleet_events: self.sender.clone(),
+            clock: self.clock,
         };
         let member = Member {
             state: State::Launching,
@@ -273,14 +280,13 @@ impl Members {
             self.aborted_because = Some(why);
             return FleetEvent::Interrupt;
         }
-        let wait = Duration::from_nanos(deadline_ns.saturating_sub(clock::monotonic_ns()));
-        let [interrupt, terminate, hangup] = &mut self.signals;
+        let wait = Duration::from_nanos(deadline_ns.saturating_sub(self.now_ns()));
         let event = tokio::select! {
-            Some(event) = self.fleet_events.recv() => event,
-            _ = interrupt.recv() => FleetEvent::Interrupt,
-            _ = terminate.recv() => FleetEvent::Interrupt,
-            _ = hangup.recv() => FleetEvent::Interrupt,
+            // Hosts that send without end keep nobody from what is due.
+            biased;
+            () = self.interrupts.next() => FleetEvent::Interrupt,
             () = tokio::time::sleep(wait) => FleetEvent::Deadline,
+            Some(event) = self.fleet_events.recv() => event,
             why = condition(&mut self.aborted) => {
                 self.aborted = None;
                 self.aborted_because = Some(why);
@@ -373,7 +379,7 @@ impl Members {
     /// Sends goodbye to everybody and waits until every task is over; a second interrupt kills at
     /// once.
     pub(crate) async fn tear_down(&mut self, limit: Duration) {
-        let deadline_ns = clock::monotonic_ns() + limit.as_nanos() as u64;
+        let deadline_ns = self.clock.now_ns() + limit.as_nanos() as u64;
         let all: Vec<HostId> = self.members.keys().copied().collect();
         for id in &all {
             let launching = matches!(self.members[id].state, State::Launching);
@@ -409,7 +415,7 @@ impl Members {
 
     fn keep(&mut self, event: &FleetEvent) {
         if let FleetEvent::Agent(host, event) = event {
-            let now_ns = clock::monotonic_ns();
+            let now_ns = self.clock.now_ns();
             (self.conditions).heard(&self.inventory, *host, event, now_ns);
         }
         match event {
@@ -419,7 +425,7 @@ impl Members {
                         network.address_on(&facts.interfaces);
                 }
                 let state = State::Up {
-                    wall_clock_off_ns: clock::realtime_ns().abs_diff(facts.realtime_ns),
+                    wall_clock_off_ns: self.clock.realtime_ns().abs_diff(facts.realtime_ns),
                     facts: facts.clone(),
                     data_port: *data_port,
                 };
@@ -459,7 +465,7 @@ impl Members {
                 let state = self.members.get(id).map(|member| &member.state);
                 if let Some(State::Up { .. }) = state {
                     let up = self.alive().len();
-                    self.conditions.lost(clock::monotonic_ns(), up);
+                    self.conditions.lost(self.clock.now_ns(), up);
                 }
                 if let Some((_, relay)) = &self.relay {
                     relay.is_gone(self.inventory.name(*id));

@@ -13,7 +13,6 @@ use ew_model::units::format_duration_ns;
 use ew_model::workload::{Tool, WorkloadKind};
 use ew_proto::controller_session::ControllerEvent;
 use ew_proto::message::{PortAnswer, PortCheck};
-use ew_sys::clock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -63,7 +62,7 @@ pub(crate) async fn ask(
         answers.insert(*host, Answer::Silence);
     }
     let mut waiting: BTreeSet<HostId> = answers.keys().copied().collect();
-    let deadline_ns = clock::monotonic_ns() + LIMIT_NS;
+    let deadline_ns = members.now_ns() + LIMIT_NS;
     while !waiting.is_empty() {
         let (host, answer) = match members.next(deadline_ns).await {
             FleetEvent::Agent(host, ControllerEvent::PortsChecked { answers }) => {

@@ -11,6 +11,7 @@ use crate::max_rate;
 use crate::members::Members;
 use crate::missing_tools;
 use crate::orders::Detours;
+use crate::outside::{Clock, Outside};
 use crate::ports;
 use crate::recorder::{Recorded, record};
 use crate::storage::{self, StorageTask};
@@ -252,7 +253,7 @@ pub struct StoredRun {
 
 /// What agents are launched for.
 #[derive(Clone, Copy)]
-enum Work<'a> {
+pub(crate) enum Work<'a> {
     /// The plan's flows.
     Flows,
     /// Files.
@@ -324,7 +325,8 @@ fn carry_out(
     let mut manifest = manifest(job, &plan);
     let writer = RunWriter::create(&job.runs_dir, manifest.clone())?;
     let id = writer.id().to_owned();
-    let (journal, ends) = Journal::new();
+    let clock = Clock::system();
+    let (journal, ends) = Journal::new(clock);
     let JournalEnds {
         recorded,
         shown,
@@ -332,7 +334,7 @@ fn carry_out(
     } = ends;
     let (controlled, recorded) = thread::scope(|scope| {
         let recorder = scope.spawn(|| record(recorded, writer, to_shown));
-        let controller = scope.spawn(|| control(job, work, id, plan, journal));
+        let controller = scope.spawn(|| control(job, work, id, plan, journal, clock));
         shown.for_each(|shown| listener(shown.at_ns, &shown.event));
         (joined(controller), joined(recorder))
     });
@@ -375,11 +377,11 @@ fn carry_out(
 }
 
 /// What the thread that keeps the agents alive leaves behind.
-struct Controlled {
-    driven: Result<Outcome, RunError>,
+pub(crate) struct Controlled {
+    pub(crate) driven: Result<Outcome, RunError>,
     plan_hash: String,
     /// With the addresses that hosts found.
-    inventory: Inventory,
+    pub(crate) inventory: Inventory,
 }
 
 /// Everything between the plan and the end of the last agent. Runs on a thread of its own, to which
@@ -388,50 +390,59 @@ fn control(
     job: &Job,
     work: Work<'_>,
     id: String,
-    mut plan: Plan,
-    mut journal: Journal,
+    plan: Plan,
+    journal: Journal,
+    clock: Clock,
 ) -> Result<Controlled, RunError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let id_of_run = id.clone();
-        journal.emit(RunEvent::RunStarted {
-            id,
-            inventory: job.inventory.clone(),
-            plan: plan.clone(),
-        });
-        let mut members = Members::new(
-            &job.inventory,
-            Arc::clone(&job.launcher),
-            job.options.clone(),
-        )?;
-        members.look_for(plan.external_tools());
-        if let Some(by) = &job.options.claimed_by {
-            members.claim_hosts(claim(id_of_run, by, &plan));
-        }
-        if let Some(command) = &job.options.abort_command {
-            members.abort_on(abort::when_it_fails(command.clone()));
-        }
-        let driven = match work {
-            Work::Flows => drive_flows(job, &mut plan, &mut members, &mut journal).await,
-            Work::Storage(task) => {
-                drive_storage(job, task, &plan, &mut members, &mut journal).await
-            }
-        };
-        members.tear_down(TEAR_DOWN_LIMIT).await;
-        if let Some(why) = members.aborted_because.take() {
-            journal.warn(format!("aborted: {why}"));
-        }
-        journal.emit(RunEvent::RunFinished {
-            outcome: outcome_of(&driven),
-            unclean: std::mem::take(&mut members.unclean),
-        });
-        Ok(Controlled {
-            driven,
-            plan_hash: ew_store::plan_hash(&plan),
-            inventory: members.inventory().clone(),
-        })
+        let outside = Outside::real(clock)?;
+        control_from(job, work, id, plan, journal, outside).await
+    })
+}
+
+/// The same on the runtime at hand.
+pub(crate) async fn control_from(
+    job: &Job,
+    work: Work<'_>,
+    id: String,
+    mut plan: Plan,
+    mut journal: Journal,
+    outside: Outside,
+) -> Result<Controlled, RunError> {
+    let id_of_run = id.clone();
+    journal.emit(RunEvent::RunStarted {
+        id,
+        inventory: job.inventory.clone(),
+        plan: plan.clone(),
+    });
+    let launcher = Arc::clone(&job.launcher);
+    let mut members = Members::new(&job.inventory, launcher, job.options.clone(), outside)?;
+    members.look_for(plan.external_tools());
+    if let Some(by) = &job.options.claimed_by {
+        members.claim_hosts(claim(id_of_run, by, &plan));
+    }
+    if let Some(command) = &job.options.abort_command {
+        members.abort_on(abort::when_it_fails(command.clone()));
+    }
+    let driven = match work {
+        Work::Flows => drive_flows(job, &mut plan, &mut members, &mut journal).await,
+        Work::Storage(task) => drive_storage(job, task, &plan, &mut members, &mut journal).await,
+    };
+    members.tear_down(TEAR_DOWN_LIMIT).await;
+    if let Some(why) = members.aborted_because.take() {
+        journal.warn(format!("aborted: {why}"));
+    }
+    journal.emit(RunEvent::RunFinished {
+        outcome: outcome_of(&driven),
+        unclean: std::mem::take(&mut members.unclean),
+    });
+    Ok(Controlled {
+        driven,
+        plan_hash: ew_store::plan_hash(&plan),
+        inventory: members.inventory().clone(),
     })
 }
 

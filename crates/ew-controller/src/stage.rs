@@ -12,7 +12,6 @@ use ew_model::record::FlowRecord;
 use ew_model::workload::Tool;
 use ew_proto::controller_session::ControllerEvent;
 use ew_proto::message::{FlowProgress, RoundReport, StageOrder};
-use ew_sys::clock;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Clock estimates may take this long; who is slower keeps its last one, or is skipped without
@@ -75,7 +74,7 @@ impl BatchRun<'_> {
         for id in &waiting {
             self.members.send(*id, Command::Sync);
         }
-        let deadline_ns = clock::monotonic_ns() + SYNC_LIMIT_NS;
+        let deadline_ns = self.members.now_ns() + SYNC_LIMIT_NS;
         while !waiting.is_empty() {
             match self.members.next(deadline_ns).await {
                 FleetEvent::Agent(host, ControllerEvent::Synced(estimate)) => {
@@ -103,7 +102,7 @@ impl BatchRun<'_> {
         for (id, order) in orders {
             self.members.send(id, Command::Stage(order));
         }
-        let deadline_ns = clock::monotonic_ns() + ACCEPT_LIMIT_NS;
+        let deadline_ns = self.members.now_ns() + ACCEPT_LIMIT_NS;
         while !waiting.is_empty() {
             match self.members.next(deadline_ns).await {
                 FleetEvent::Agent(host, ControllerEvent::StageAccepted { .. }) => {
@@ -134,7 +133,7 @@ impl BatchRun<'_> {
     /// Sends go to everybody, each in its own time; returns the start on the controller's clock.
     fn start(&mut self, rounds: &OpenRounds) -> u64 {
         let lead_ns = LEAD_NS + LEAD_PER_HOST_NS * rounds.hosts.len() as u64;
-        let start_ns = clock::monotonic_ns() + lead_ns;
+        let start_ns = self.members.now_ns() + lead_ns;
         for id in rounds
             .hosts
             .iter()
@@ -187,7 +186,7 @@ impl BatchRun<'_> {
     /// Agents that report rounds but not the stage's end are ordered to drop it, so that the next
     /// stage finds them free.
     async fn settle(&mut self, rounds: &mut OpenRounds) -> BatchEnd {
-        let deadline_ns = clock::monotonic_ns() + self.report_limit_ns();
+        let deadline_ns = self.members.now_ns() + self.report_limit_ns();
         while !rounds.unfinished().is_empty() {
             match self.members.next(deadline_ns).await {
                 FleetEvent::Agent(
@@ -237,7 +236,7 @@ impl BatchRun<'_> {
     /// Emits the rounds that are complete, in order; with `overdue`, also the first one whose time
     /// is up.
     fn close_finished(&mut self, rounds: &mut OpenRounds, start_ns: u64, overdue: bool) {
-        let mut overdue = overdue && clock::monotonic_ns() >= self.deadline_ns(rounds, start_ns);
+        let mut overdue = overdue && self.members.now_ns() >= self.deadline_ns(rounds, start_ns);
         while let Some(entry) = rounds.open.first_entry() {
             if !entry.get().is_complete() && !overdue {
                 return;
@@ -376,7 +375,7 @@ impl BatchRun<'_> {
     }
 
     fn show_progress(&mut self, rates: &mut Rates, host: HostId, rx_bytes: u64, start_ns: u64) {
-        let now_ns = clock::monotonic_ns();
+        let now_ns = self.members.now_ns();
         let Some(bits_per_sec) = rates.update(host, rx_bytes, now_ns) else {
             return;
         };

@@ -17,7 +17,6 @@ use ew_model::storage::{
 };
 use ew_proto::controller_session::ControllerEvent;
 use ew_storage::{HdfsTarget, Maintenance, NameNode, StorageError};
-use ew_sys::clock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -359,7 +358,7 @@ impl Drive<'_> {
     ) -> T {
         let working = tokio::task::spawn_blocking(work);
         while !working.is_finished() {
-            match self.members.next(clock::monotonic_ns() + POLL_NS).await {
+            match self.members.next(self.members.now_ns() + POLL_NS).await {
                 FleetEvent::Interrupt => self.interrupted = true,
                 FleetEvent::Deadline => {}
                 other => {
@@ -488,7 +487,7 @@ impl Drive<'_> {
             orders.entry(*host).or_default().push(*file);
         }
         let limit_ns = match self.interrupted {
-            true => clock::monotonic_ns() + CLEAN_LIMIT_NS,
+            true => self.members.now_ns() + CLEAN_LIMIT_NS,
             false => u64::MAX,
         };
         let step = self
@@ -563,7 +562,7 @@ impl Drive<'_> {
         orders: &BTreeMap<HostId, Vec<u32>>,
         limit_ns: u64,
     ) -> StorageStep {
-        let began_ns = clock::monotonic_ns();
+        let began_ns = self.members.now_ns();
         let files: usize = orders.values().map(Vec::len).sum();
         let bytes_per_file = match operation {
             StorageOperation::Clean => 0,
@@ -607,7 +606,7 @@ impl Drive<'_> {
             self.listen(&mut step, waiting, limit_ns).await;
         }
         step.reports.sort_by_key(|(host, _)| *host);
-        step.exec_ns = clock::monotonic_ns() - began_ns;
+        step.exec_ns = self.members.now_ns() - began_ns;
         step
     }
 
@@ -617,7 +616,7 @@ impl Drive<'_> {
         for id in &waiting {
             self.members.send(*id, Command::Sync);
         }
-        let deadline_ns = clock::monotonic_ns() + SYNC_LIMIT_NS;
+        let deadline_ns = self.members.now_ns() + SYNC_LIMIT_NS;
         while !waiting.is_empty() {
             match self.members.next(deadline_ns).await {
                 FleetEvent::Agent(host, ControllerEvent::Synced(estimate)) => {
@@ -642,8 +641,8 @@ impl Drive<'_> {
         orders: &BTreeMap<HostId, Vec<u32>>,
     ) -> BTreeSet<HostId> {
         let lead_ns = LEAD_NS + LEAD_PER_HOST_NS * orders.len() as u64;
-        let start_ns = clock::monotonic_ns() + lead_ns;
-        step.started_unix_ns = clock::realtime_ns() + lead_ns;
+        let start_ns = self.members.now_ns() + lead_ns;
+        step.started_unix_ns = self.members.realtime_ns() + lead_ns;
         step.start_ns = Some(start_ns);
         let alive = self.members.alive();
         let mut waiting = BTreeSet::new();
@@ -699,7 +698,7 @@ impl Drive<'_> {
                         Some(_) => END_JOB_LIMIT_NS,
                         None => END_LIMIT_NS,
                     };
-                    deadline_ns = clock::monotonic_ns() + limit_ns;
+                    deadline_ns = self.members.now_ns() + limit_ns;
                     for host in &waiting {
                         self.members.send(*host, Command::EndStorage);
                     }

@@ -2,6 +2,7 @@
 
 use crate::launch::LaunchOptions;
 use crate::members::{FleetEvent, Members, State};
+use crate::outside::{Clock, Outside};
 use ew_fleet::{LaunchSlots, Launcher, run_as_root};
 use ew_model::facts::HostFacts;
 use ew_model::inventory::{HostId, Inventory};
@@ -26,7 +27,12 @@ pub async fn survey(
     options: LaunchOptions,
     tools: Vec<Tool>,
 ) -> std::io::Result<BTreeMap<HostId, Result<HostFacts, String>>> {
-    let mut members = Members::new(inventory, launcher, options)?;
+    let mut members = Members::new(
+        inventory,
+        launcher,
+        options,
+        Outside::real(Clock::system())?,
+    )?;
     members.look_for(tools);
     for id in inventory.host_ids() {
         members.launch(id);

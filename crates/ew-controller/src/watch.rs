@@ -2,11 +2,11 @@
 
 use crate::launch::LaunchOptions;
 use crate::members::{FleetEvent, Members};
+use crate::outside::{Clock, Outside};
 use ew_fleet::Launcher;
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::telemetry::HostReading;
 use ew_proto::controller_session::ControllerEvent;
-use ew_sys::clock;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +38,12 @@ pub async fn watch(
         watched: inventory.host_ids().collect(),
         ..options
     };
-    let mut members = Members::new(inventory, launcher, options)?;
+    let mut members = Members::new(
+        inventory,
+        launcher,
+        options,
+        Outside::real(Clock::system())?,
+    )?;
     for id in inventory.host_ids() {
         members.launch(id);
     }
@@ -60,7 +65,7 @@ async fn hand_on(
     while !(members.alive().is_empty() && members.launching().is_empty()) {
         if members.launching().is_empty() && deadline_ns.is_none() {
             let limit_ns = limit.map(|limit| limit.as_nanos() as u64);
-            deadline_ns = limit_ns.map(|limit_ns| clock::monotonic_ns() + limit_ns);
+            deadline_ns = limit_ns.map(|limit_ns| members.now_ns() + limit_ns);
         }
         let (host, watched) = match members.next(deadline_ns.unwrap_or(u64::MAX)).await {
             FleetEvent::Agent(host, ControllerEvent::Reading(reading)) => {

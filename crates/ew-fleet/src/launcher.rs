@@ -1,6 +1,7 @@
 //! What a launcher is.
 
 use crate::error::LaunchError;
+use crate::in_process::InProcess;
 use crate::payload::Payloads;
 use crate::relay::Neighbour;
 use crate::slots::FanOut;
@@ -27,6 +28,11 @@ pub trait Launcher: Send + Sync {
 
     /// Whether agents dial back from a step of a job, and no process of our own carries a link.
     fn step(&self) -> Option<&Slurm> {
+        None
+    }
+
+    /// Where agents are that no process carries a link to: those of a simulation.
+    fn in_process(&self) -> Option<&dyn InProcess> {
         None
     }
 

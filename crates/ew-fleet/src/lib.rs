@@ -18,6 +18,7 @@ mod dial;
 mod entered;
 mod error;
 pub mod fuzzing;
+mod in_process;
 mod jump;
 mod kubernetes;
 mod launcher;
@@ -33,6 +34,7 @@ mod tail;
 
 pub use entered::Entered;
 pub use error::{LaunchError, Step, Unclean};
+pub use in_process::{InProcess, InProcessLaunch, InProcessLink};
 pub use kubernetes::{Kubernetes, PodLink};
 pub use launcher::{AgentCommand, Launcher};
 pub use link::{Link, LinkGuard, LinkReader, LinkWriter, launch, launch_all, launch_from};

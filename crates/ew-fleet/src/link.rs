@@ -2,6 +2,7 @@
 
 use crate::bootstrap::{Failure, Greeting, Line};
 use crate::error::{LaunchError, Step, Unclean, ssh_hint};
+use crate::in_process::InProcessGuard;
 use crate::launcher::{AgentCommand, Launcher};
 use crate::payload::Payloads;
 use crate::relay::Neighbour;
@@ -12,14 +13,14 @@ use ew_model::Host;
 use ew_sys::process::{Signal, die_with_parent, kill_group, new_process_group};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader,
 };
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// What the agent reports; ends when the agent or the connection ends.
 pub type LinkReader = Box<dyn AsyncBufRead + Send + Unpin>;
@@ -67,6 +68,7 @@ pub struct LinkGuard(Carrier);
 enum Carrier {
     Process(Process),
     Dialled(DialledGuard),
+    InProcess(InProcessGuard),
 }
 
 /// The process behind a link. Dropped, it kills the process' group.
@@ -108,6 +110,10 @@ pub async fn launch_from(
 ) -> Result<Link, LaunchError> {
     if let Some(slurm) = launcher.step() {
         return slurm.link(host, deadline).await;
+    }
+    if let Some(agents) = launcher.in_process() {
+        let link = agents.launch(host, deadline).await?;
+        return Ok(link.into_link(&host.name));
     }
     let login_slots = launcher.login_slots(host);
     let mut login = Vec::with_capacity(login_slots.len());
@@ -178,6 +184,10 @@ impl LinkGuard {
         Self(Carrier::Dialled(guard))
     }
 
+    pub(crate) fn in_process(guard: InProcessGuard) -> Self {
+        Self(Carrier::InProcess(guard))
+    }
+
     /// Waits until the agent has ended by itself, as it does after a farewell or when the link's
     /// writer is dropped; kills it when the deadline passes.
     ///
@@ -194,6 +204,7 @@ impl LinkGuard {
                     message,
                 })
             }
+            Carrier::InProcess(guard) => guard.finish(deadline).await,
         }
     }
 
@@ -203,6 +214,7 @@ impl LinkGuard {
         match &mut self.0 {
             Carrier::Process(process) => process.kill(),
             Carrier::Dialled(dialled) => dialled.kill(),
+            Carrier::InProcess(guard) => guard.kill(),
         }
     }
 
@@ -212,7 +224,7 @@ impl LinkGuard {
     pub fn pid(&self) -> Option<u32> {
         match &self.0 {
             Carrier::Process(process) => process.child.id(),
-            Carrier::Dialled(_) => None,
+            Carrier::Dialled(_) | Carrier::InProcess(_) => None,
         }
     }
 
@@ -222,6 +234,7 @@ impl LinkGuard {
         match &self.0 {
             Carrier::Process(process) => process.tail.text(),
             Carrier::Dialled(dialled) => dialled.words(),
+            Carrier::InProcess(_) => String::new(),
         }
     }
 
@@ -231,6 +244,7 @@ impl LinkGuard {
         match &mut self.0 {
             Carrier::Process(process) => process.explain().await,
             Carrier::Dialled(dialled) => dialled.words(),
+            Carrier::InProcess(_) => String::new(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! How many hosts are launched at the same time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 /// A launch that takes longer shows that the uplink, or this machine, has enough to do.
 const QUICK: Duration = Duration::from_secs(5);

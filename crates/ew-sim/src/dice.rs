@@ -7,11 +7,12 @@ use std::f64::consts::TAU;
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(ChaCha8Rng);
+pub struct Dice(ChaCha8Rng);
 
 impl Dice {
     /// The stream of a part, named by up to three numbers.
-    pub(crate) fn new(seed: u64, part: [u64; 3]) -> Self {
+    #[must_use]
+    pub fn new(seed: u64, part: [u64; 3]) -> Self {
         let mut key = [0; 32];
         for (bytes, number) in key
             .chunks_exact_mut(8)
@@ -23,39 +24,39 @@ impl Dice {
     }
 
     /// Uniform in 0..1.
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Uniform between two values.
-    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
+    pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
 
     /// Uniform below a bound; 0 when the bound is 0.
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         ((self.unit() * bound as f64) as usize).min(bound.saturating_sub(1))
     }
 
     /// True with this probability. Takes no random number when it is 0.
-    pub(crate) fn chance(&mut self, probability: f64) -> bool {
+    pub fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.unit() < probability
     }
 
     /// Standard normal (Box and Muller).
-    pub(crate) fn normal(&mut self) -> f64 {
+    pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (TAU * self.unit()).cos()
     }
 
     /// Student's t with four degrees of freedom: heavy tails, variance 2.
-    pub(crate) fn student4(&mut self) -> f64 {
+    pub fn student4(&mut self) -> f64 {
         let squares = -2.0 * ((1.0 - self.unit()).ln() + (1.0 - self.unit()).ln());
         self.normal() / (squares / 4.0).sqrt().max(1e-6)
     }
 
     /// Log-normal around 1.
-    pub(crate) fn factor(&mut self, sigma: f64) -> f64 {
+    pub fn factor(&mut self, sigma: f64) -> f64 {
         (sigma * self.normal()).exp()
     }
 }

@@ -40,6 +40,13 @@ impl Clocks {
         }
     }
 
+    /// All as the controller's.
+    pub(crate) fn alike(hosts: usize) -> Self {
+        Self {
+            offset_ns: vec![0; hosts],
+        }
+    }
+
     pub(crate) fn agent_ns(&self, host: HostId, controller_ns: u64) -> u64 {
         controller_ns.saturating_add_signed(self.offset_ns[host.index()])
     }

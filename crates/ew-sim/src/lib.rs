@@ -21,9 +21,10 @@ mod sharing;
 mod tcp;
 mod truth;
 
+pub use dice::Dice;
 pub use ew_model::bounds::clopper_pearson;
 pub use families::{Case, Family, draw};
 pub use judge::{Judgement, judge};
 pub use noise::{Drift, Noise, Starvation};
-pub use run::{inventory, record, simulate};
+pub use run::{facts, inventory, record, simulate, simulate_round};
 pub use truth::{Direction, Fault, MemberFault, RackRatio, Truth, UniformCause};

@@ -5,6 +5,7 @@ use crate::hosts::{self, Clocks, Counters, ORIGIN_NS, Span, Waits};
 use crate::network::Network;
 use crate::noise::Noise;
 use crate::round::{RoundResult, RoundRun};
+use ew_model::facts::HostFacts;
 use ew_model::plan::LimitedRound;
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::run::{Outcome, Run, RunManifest};
@@ -38,6 +39,45 @@ pub fn simulate(topology: &Topology, plan: &Plan, seed: u64, noise: &Noise) -> R
 #[must_use]
 pub fn inventory(topology: &Topology) -> Inventory {
     Network::new(topology, 1.0).inventory()
+}
+
+/// What the hosts of a topology report of themselves.
+#[must_use]
+pub fn facts(topology: &Topology) -> BTreeMap<HostId, HostFacts> {
+    hosts::facts(&Network::new(topology, 1.0))
+}
+
+/// What the flows of one round would measure: those of the only round of the plan's only stage.
+/// Nothing of another round is known, so that token buckets are not modelled, and all clocks are
+/// the controller's, on which the window begins at `window_start_ns`.
+#[must_use]
+pub fn simulate_round(
+    topology: &Topology,
+    plan: &Plan,
+    window_start_ns: u64,
+    seed: u64,
+    noise: &Noise,
+) -> Vec<FlowRecord> {
+    let Some(stage) = plan.stages.first() else {
+        return Vec::new();
+    };
+    let network = Network::new(topology, noise.cpu_ns_per_byte);
+    let mut dice = Dice::new(seed, [2, window_start_ns, 0]);
+    let waits = Waits::draw(network.hosts.len(), noise, &mut dice);
+    let run = RoundRun {
+        network: &network,
+        noise,
+        plan,
+        stage,
+        at: (StageIndex(0), RoundIndex(0)),
+        window_start_ns,
+        level: 1.0,
+        capacities: &network.capacities,
+        waits: &waits,
+        clocks: &Clocks::alike(network.hosts.len()),
+        limited: None,
+    };
+    run.run(&mut dice).records
 }
 
 /// The same as the events of a run, in order of virtual time, for a run directory: all but the

@@ -44,6 +44,18 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ew-sim", &["ew-model", "ew-plan", "ew-report"]),
+    (
+        "ew-rehearsal",
+        &[
+            "ew-agent",
+            "ew-controller",
+            "ew-fleet",
+            "ew-model",
+            "ew-plan",
+            "ew-proto",
+            "ew-sim",
+        ],
+    ),
     ("ew-store", &["ew-model"]),
     ("ew-analyze", &["ew-model", "ew-plan"]),
     ("ew-report", &["ew-analyze", "ew-model"]),

@@ -1,0 +1,105 @@
+//! `make sim`: worlds of the seeds given, several at once, and what is wrong with each.
+//! `rehearse A-B`: the worlds A to B. `rehearse A`: world A, with its trace.
+
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
+
+use ew_rehearsal::{Trace, draw, rehearse, violations};
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+fn main() {
+    let seeds = std::env::args().nth(1).unwrap_or_else(|| "1-1000".into());
+    let bound = |text: &str| text.parse::<u64>().ok();
+    match seeds.split_once('-') {
+        Some((first, last)) => match (bound(first), bound(last)) {
+            (Some(first), Some(last)) => many(first..=last),
+            _ => usage(),
+        },
+        None => match bound(&seeds) {
+            Some(seed) => one(seed),
+            None => usage(),
+        },
+    }
+}
+
+fn usage() {
+    println!("usage: rehearse A-B, or rehearse A for the trace of one world");
+    std::process::exit(2);
+}
+
+fn many(seeds: RangeInclusive<u64>) {
+    let began = Instant::now();
+    let (next, wrong) = (AtomicU64::new(*seeds.start()), AtomicU64::new(0));
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed > *seeds.end() {
+                        return;
+                    }
+                    let found = of(seed);
+                    if !found.is_empty() {
+                        wrong.fetch_add(1, Ordering::Relaxed);
+                        println!(
+                            "seed {seed}: {} violations, first: {}",
+                            found.len(),
+                            found[0]
+                        );
+                    }
+                }
+            });
+        }
+    });
+    let count = seeds.end() - seeds.start() + 1;
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{count} worlds, {} with a violation, {seconds:.1} s, {:.0} a minute on {workers} cores",
+        wrong.load(Ordering::Relaxed),
+        60.0 * count as f64 / seconds
+    );
+    if wrong.load(Ordering::Relaxed) > 0 {
+        std::process::exit(1);
+    }
+}
+
+fn of(seed: u64) -> Vec<String> {
+    match rehearse(draw(seed)) {
+        Ok(trace) => violations(&trace),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+fn one(seed: u64) {
+    let drawn = draw(seed);
+    for (number, host) in drawn.hosts.iter().enumerate() {
+        for fault in &host.faults {
+            println!("host {number}: {fault:?}");
+        }
+    }
+    println!("interrupts: {:?}", drawn.interrupts_ns);
+    match rehearse(drawn) {
+        Ok(trace) => print(&trace),
+        Err(error) => println!("{error}"),
+    }
+}
+
+fn print(trace: &Trace) {
+    for event in &trace.events {
+        let text = format!("{:?}", event.event);
+        let text: String = text.chars().take(240).collect();
+        println!("{:>9.3} {text}", event.at_ns as f64 / 1e9);
+    }
+    println!(
+        "{:?} after {:.3} s",
+        trace.driven,
+        trace.took_ns as f64 / 1e9
+    );
+    println!("trace {}", trace.hash().unwrap_or_default());
+    violations(trace)
+        .iter()
+        .for_each(|found| println!("{found}"));
+}

@@ -1,0 +1,164 @@
+//! A world from a seed. Which kinds of faults may occur at all is drawn first: else all worlds would
+//! have a little of everything, and be alike.
+
+use crate::clock::HostClock;
+use crate::faults::{Fault, Kind};
+use ew_model::scenario::Scenario;
+use ew_model::topology::{HostSpec, PathSpec, RackSpec, Topology};
+use ew_sim::Dice;
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000_000_000;
+const NIC_BITS_PER_SEC: u64 = 10_000_000_000;
+/// Faults and interrupts come within this time: somewhat longer than a run of the scenario takes.
+const RUN_NS: u64 = 25 * S;
+
+/// What is measured: stages that take turns, both directions of time (bulk data, requests), rounds
+/// with one flow for each host and with many.
+const SCENARIO: &str = "
+name: rehearsal
+defaults: {samples: 2, duration: 500ms, warm-up: 100ms, gap: 100ms, streams: 2}
+tests:
+  - {name: inside, pattern: permutation, interleaved: true}
+  - {name: across, pattern: cross-rack, interleaved: true}
+  - {name: pairs, pattern: {mesh: {mode: isolated, max-rounds: 6}}, samples: 1}
+  - {name: requests, pattern: {incast: {senders: {at-most: 4}, receivers: at-once}}, workload: tcp-rr, streams: 1}
+";
+
+/// A world, and what goes wrong in it.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// Which one.
+    pub seed: u64,
+    /// Its network.
+    pub topology: Topology,
+    /// By host id.
+    pub hosts: Vec<DrawnHost>,
+    /// When the user wants to end the run.
+    pub interrupts_ns: Vec<u64>,
+    /// What is measured.
+    pub scenario: Scenario,
+}
+
+/// A host, and the way to it.
+#[derive(Clone, Debug)]
+pub struct DrawnHost {
+    pub(crate) clock: HostClock,
+    /// Of its control link, one way.
+    pub(crate) delay_ns: u64,
+    /// Bytes that its link hands over at once.
+    pub(crate) most_at_once: usize,
+    /// How long a launch takes.
+    pub(crate) launch_ns: u64,
+    /// What goes wrong there.
+    pub faults: Vec<Fault>,
+}
+
+/// The world of a seed: 9 to 32 hosts.
+#[must_use]
+pub fn draw(seed: u64) -> Drawn {
+    let mut dice = Dice::new(seed, [1, 0, 0]);
+    let kinds: Vec<Kind> = Kind::ALL
+        .into_iter()
+        .filter(|_| dice.chance(0.25))
+        .collect();
+    let share = dice.between(0.0, 0.4);
+    let topology = topology(&mut dice);
+    let hosts = topology.hosts().map(|_| host(&kinds, share, &mut dice));
+    let hosts = hosts.collect();
+    let mut interrupts_ns = Vec::new();
+    if dice.chance(0.1) {
+        let first_ns = within(RUN_NS, &mut dice);
+        interrupts_ns.push(first_ns);
+        if dice.chance(0.5) {
+            interrupts_ns.push(first_ns + within(3 * S, &mut dice));
+        }
+    }
+    Drawn {
+        seed,
+        topology,
+        hosts,
+        interrupts_ns,
+        scenario: scenario(),
+    }
+}
+
+fn scenario() -> Scenario {
+    // The text is ours, and a test parses it.
+    ew_plan::scenario::parse(SCENARIO, "rehearsal.yaml", &[])
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn topology(dice: &mut Dice) -> Topology {
+    let racks = 3 + dice.below(2);
+    let rack = |number: usize, dice: &mut Dice| {
+        let hosts = 3 + dice.below(6);
+        let uplink = NIC_BITS_PER_SEC * hosts as u64 / 2;
+        RackSpec {
+            name: format!("r{number}"),
+            hosts: (1..=hosts)
+                .map(|host| HostSpec::healthy(&format!("r{number}h{host}"), NIC_BITS_PER_SEC))
+                .collect(),
+            paths: vec![PathSpec::healthy(uplink / 2); 2],
+            ..RackSpec::default()
+        }
+    };
+    Topology {
+        name: "rehearsal".into(),
+        racks: (1..=racks).map(|number| rack(number, dice)).collect(),
+        ..Topology::default()
+    }
+}
+
+fn host(kinds: &[Kind], share: f64, dice: &mut Dice) -> DrawnHost {
+    let pieces = [1, 7, 64, 1500, 16 * 1024];
+    let mut faults = Vec::new();
+    if !kinds.is_empty() && dice.chance(share) {
+        let kind = kinds[dice.below(kinds.len())];
+        faults.push(fault(kind, dice));
+    }
+    DrawnHost {
+        clock: HostClock {
+            offset_ns: S + within(10_000 * S, dice),
+            rate_ppb: dice.between(-200_000.0, 200_000.0) as i64,
+        },
+        delay_ns: within(3 * MS, dice),
+        most_at_once: pieces[dice.below(pieces.len())],
+        launch_ns: 50 * MS + within(S, dice),
+        faults,
+    }
+}
+
+fn fault(kind: Kind, dice: &mut Dice) -> Fault {
+    let at_ns = within(RUN_NS, dice);
+    match kind {
+        Kind::Dies => Fault::Dies { at_ns },
+        Kind::LosesPower => Fault::LosesPower { at_ns },
+        Kind::Sleeps => Fault::Sleeps {
+            at_ns,
+            for_ns: within(12 * S, dice),
+        },
+        Kind::Cut => Fault::Cut { at_ns },
+        Kind::Mutes => Fault::Mutes { at_ns },
+        Kind::Deafens => Fault::Deafens { at_ns },
+        Kind::Stalls => Fault::Stalls {
+            at_ns,
+            for_ns: within(8 * S, dice),
+        },
+        Kind::Refuses => Fault::Refuses {
+            times: [1, 2, u32::MAX][dice.below(3)],
+        },
+        Kind::LaunchesSlowly => Fault::LaunchesSlowly {
+            for_ns: within(40 * S, dice),
+        },
+        Kind::Repeats => Fault::Repeats { at_ns },
+        Kind::Garbles => Fault::Garbles { at_ns },
+        Kind::Floods => Fault::Floods { at_ns },
+        Kind::Forgets => Fault::Forgets { at_ns },
+        Kind::Blocks => Fault::Blocks,
+    }
+}
+
+fn within(limit_ns: u64, dice: &mut Dice) -> u64 {
+    (dice.unit() * limit_ns as f64) as u64
+}

@@ -1,0 +1,234 @@
+//! What must be true of every run, whatever goes wrong.
+
+use crate::run::Trace;
+use ew_model::event::RunEvent;
+use ew_model::inventory::HostId;
+use ew_model::plan::{FlowId, Plan, RoundIndex, StageIndex};
+use ew_model::record::{FlowOutcome, FlowRecord};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// An agent that hears nothing for this long has ended itself and its flows.
+const SILENCE_NS: u64 = 5_000_000_000;
+/// After the controller's end no agent is left.
+pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(6);
+/// An interrupt ends a run within this time: the agents' farewells, and who does not answer.
+const INTERRUPT_NS: u64 = 7_000_000_000;
+/// What a run may take besides its rounds: launches that are tried again, looks before the load,
+/// hosts that are launched anew before each stage's repair.
+const ALLOWANCE_NS: u64 = 600_000_000_000;
+
+/// What is wrong with a trace, in words; empty where nothing is.
+#[must_use]
+pub fn violations(trace: &Trace) -> Vec<String> {
+    let facts = Facts::of(trace);
+    let mut found = Vec::new();
+    found.extend(facts.lingering());
+    found.extend(facts.outcomes());
+    found.extend(facts.healthy_pairs());
+    found.extend(facts.healthy_hosts());
+    found.extend(facts.time());
+    found.extend(facts.starts());
+    found
+}
+
+/// A trace, read once.
+struct Facts<'a> {
+    trace: &'a Trace,
+    plan: Option<&'a Plan>,
+    rows: Vec<&'a FlowRecord>,
+    finished: BTreeSet<StageIndex>,
+    clock_error_ns: BTreeMap<HostId, u64>,
+    /// Hosts of which nothing is wrong.
+    healthy: BTreeSet<HostId>,
+    was_ended_early: bool,
+}
+
+impl<'a> Facts<'a> {
+    fn of(trace: &'a Trace) -> Self {
+        let hosts = trace.inventory.host_ids().zip(&trace.drawn.hosts);
+        let healthy = hosts.filter(|(_, host)| host.faults.is_empty());
+        let mut facts = Self {
+            trace,
+            plan: None,
+            rows: Vec::new(),
+            finished: BTreeSet::new(),
+            clock_error_ns: BTreeMap::new(),
+            healthy: healthy.map(|(id, _)| id).collect(),
+            was_ended_early: trace.driven.is_err(),
+        };
+        for event in &trace.events {
+            match &event.event {
+                RunEvent::RunStarted { plan, .. } | RunEvent::Replanned { plan } => {
+                    facts.plan = Some(plan);
+                }
+                RunEvent::RoundFinished { records, .. } => facts.rows.extend(records),
+                RunEvent::StageFinished { stage } => {
+                    facts.finished.insert(*stage);
+                }
+                RunEvent::ClockSynced { host, error_ns, .. } => {
+                    let most = facts.clock_error_ns.entry(*host).or_default();
+                    *most = (*most).max(*error_ns);
+                }
+                RunEvent::Interrupted => facts.was_ended_early = true,
+                _ => {}
+            }
+        }
+        facts
+    }
+
+    fn name(&self, host: HostId) -> &str {
+        self.trace.inventory.name(host)
+    }
+
+    /// No agent outlives its controller.
+    fn lingering(&self) -> Vec<String> {
+        let sleepers = |host: HostId| {
+            let faults = &self.trace.drawn.hosts[host.index()].faults;
+            faults
+                .iter()
+                .any(|fault| matches!(fault, crate::Fault::Sleeps { .. }))
+        };
+        let ends = self.trace.seen.ends.iter();
+        let late = ends.filter(|end| end.at_ns - end.heard_ns > SILENCE_NS && !sleepers(end.host));
+        let late = late.map(|end| {
+            format!(
+                "{}: its agent ended {} ms after it last heard its controller",
+                self.name(end.host),
+                (end.at_ns - end.heard_ns) / 1_000_000
+            )
+        });
+        let left = self.trace.left.iter().filter(|host| !sleepers(**host));
+        let left = left.map(|host| format!("{}: its agent outlives the run", self.name(*host)));
+        late.chain(left).collect()
+    }
+
+    /// A flow has one outcome, and is measured only where both ends reported it.
+    fn outcomes(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut known: BTreeSet<(StageIndex, RoundIndex, FlowId)> = BTreeSet::new();
+        for row in &self.rows {
+            if !known.insert((row.stage, row.round, row.flow)) {
+                found.push(format!("{}: it has two outcomes", flow(row)));
+            }
+            let reported = |host| {
+                let key = (host, row.stage, row.round, row.flow);
+                self.trace.seen.reported.contains(&key)
+            };
+            if row.outcome == FlowOutcome::Measured && !(reported(row.src) && reported(row.dst)) {
+                found.push(format!(
+                    "{}: measured, and an end has not reported",
+                    flow(row)
+                ));
+            }
+        }
+        let Some(plan) = self.plan.filter(|_| !self.was_ended_early) else {
+            return found;
+        };
+        for (index, stage) in (0..).map(StageIndex).zip(&plan.stages) {
+            if !self.finished.contains(&index) {
+                continue;
+            }
+            for (number, round) in (0..).map(RoundIndex).zip(&stage.rounds) {
+                let missing = round
+                    .flows
+                    .iter()
+                    .filter(|f| !known.contains(&(index, number, f.id)));
+                if missing.count() > 0 && stage.auto.is_none() {
+                    found.push(format!(
+                        "stage {} round {}: planned flows without an outcome",
+                        index.0, number.0
+                    ));
+                }
+            }
+        }
+        found
+    }
+
+    /// What goes wrong with others costs two good hosts nothing.
+    fn healthy_pairs(&self) -> Vec<String> {
+        let measured: BTreeSet<(StageIndex, HostId, HostId)> = (self.rows.iter())
+            .filter(|row| row.outcome == FlowOutcome::Measured)
+            .map(|row| (row.stage, row.src, row.dst))
+            .collect();
+        let is_healthy = |row: &&&FlowRecord| {
+            self.healthy.contains(&row.src)
+                && self.healthy.contains(&row.dst)
+                && self.finished.contains(&row.stage)
+        };
+        let rows = self.rows.iter().filter(is_healthy);
+        let lost = rows.filter(|row| !measured.contains(&(row.stage, row.src, row.dst)));
+        lost.map(|row| format!("{}: both hosts are healthy: {:?}", flow(row), row.outcome))
+            .collect()
+    }
+
+    /// A host of which nothing is wrong is never lost.
+    fn healthy_hosts(&self) -> Vec<String> {
+        let events = self.trace.events.iter();
+        let lost = events.filter_map(|event| match &event.event {
+            RunEvent::HostLost { host, message } | RunEvent::HostFailed { host, message } => {
+                Some((*host, message))
+            }
+            _ => None,
+        });
+        lost.filter(|(host, _)| self.healthy.contains(host) && !self.was_ended_early)
+            .map(|(host, message)| format!("{}: healthy, and lost: {message}", self.name(host)))
+            .collect()
+    }
+
+    /// A run ends, and soon where the user wants it.
+    fn time(&self) -> Option<String> {
+        let planned_ns: u64 = self.plan.map_or(0, |plan| {
+            let stages = plan.stages.iter();
+            stages.map(ew_model::plan::Stage::planned_ns).sum()
+        });
+        let took_ns = self.trace.took_ns;
+        if let Some(first_ns) = self.trace.drawn.interrupts_ns.first()
+            && took_ns > first_ns + INTERRUPT_NS
+        {
+            let after_ms = (took_ns - first_ns) / 1_000_000;
+            return Some(format!("it ended {after_ms} ms after the user's interrupt"));
+        }
+        let limit_ns = 4 * planned_ns + ALLOWANCE_NS;
+        (took_ns > limit_ns).then(|| format!("it took {} s", took_ns / 1_000_000_000))
+    }
+
+    /// All hosts of a round begin together, as far as their clocks are known.
+    fn starts(&self) -> Vec<String> {
+        let error_ns = |host: &HostId| {
+            self.clock_error_ns
+                .get(host)
+                .copied()
+                .unwrap_or(u64::MAX / 4)
+        };
+        let mut found = Vec::new();
+        for ((stage, round), begins) in &self.trace.seen.begins {
+            let healthy = begins
+                .iter()
+                .filter(|(host, _)| self.healthy.contains(host));
+            let healthy: Vec<(&HostId, &u64)> = healthy.collect();
+            let first = healthy.iter().min_by_key(|(_, at_ns)| **at_ns);
+            let last = healthy.iter().max_by_key(|(_, at_ns)| **at_ns);
+            if let (Some((early, first_ns)), Some((late, last_ns))) = (first, last)
+                && *last_ns - *first_ns > error_ns(early) + error_ns(late)
+            {
+                found.push(format!(
+                    "stage {} round {}: {} began {} us after {}, and their clocks are known better",
+                    stage.0,
+                    round.0,
+                    self.name(**late),
+                    (*last_ns - *first_ns) / 1000,
+                    self.name(**early)
+                ));
+            }
+        }
+        found
+    }
+}
+
+fn flow(row: &FlowRecord) -> String {
+    format!(
+        "stage {} round {} flow {}",
+        row.stage.0, row.round.0, row.flow.0
+    )
+}
