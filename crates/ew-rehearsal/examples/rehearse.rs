@@ -4,7 +4,9 @@
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use ew_rehearsal::{Trace, draw, rehearse, violations};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -32,6 +34,7 @@ fn usage() {
 fn many(seeds: RangeInclusive<u64>) {
     let began = Instant::now();
     let (next, wrong) = (AtomicU64::new(*seeds.start()), AtomicU64::new(0));
+    let ends: Mutex<BTreeMap<String, u64>> = Mutex::default();
     let workers = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..workers {
@@ -41,7 +44,10 @@ fn many(seeds: RangeInclusive<u64>) {
                     if seed > *seeds.end() {
                         return;
                     }
-                    let found = of(seed);
+                    let (end, found) = of(seed);
+                    if let Ok(mut ends) = ends.lock() {
+                        *ends.entry(end).or_default() += 1;
+                    }
                     if !found.is_empty() {
                         wrong.fetch_add(1, Ordering::Relaxed);
                         println!(
@@ -56,6 +62,9 @@ fn many(seeds: RangeInclusive<u64>) {
     });
     let count = seeds.end() - seeds.start() + 1;
     let seconds = began.elapsed().as_secs_f64();
+    if let Ok(ends) = ends.lock() {
+        println!("ends: {ends:?}");
+    }
     println!(
         "{count} worlds, {} with a violation, {seconds:.1} s, {:.0} a minute on {workers} cores",
         wrong.load(Ordering::Relaxed),
@@ -66,11 +75,15 @@ fn many(seeds: RangeInclusive<u64>) {
     }
 }
 
-fn of(seed: u64) -> Vec<String> {
-    match rehearse(draw(seed)) {
-        Ok(trace) => violations(&trace),
-        Err(error) => vec![error.to_string()],
-    }
+/// How the run ended, in a word, and what is wrong with it.
+fn of(seed: u64) -> (String, Vec<String>) {
+    let trace = match rehearse(draw(seed)) {
+        Ok(trace) => trace,
+        Err(error) => return ("none".into(), vec![error.to_string()]),
+    };
+    let end = format!("{:?}", trace.driven);
+    let word = end.split([' ', '{']).next().unwrap_or_default().to_owned();
+    (word, violations(&trace))
 }
 
 fn one(seed: u64) {

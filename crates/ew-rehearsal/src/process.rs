@@ -174,6 +174,7 @@ impl Process {
         self.world.seen().ends.push(End {
             host: self.host,
             heard_ns: self.heard_ns,
+            was_welcome: self.heard_ns > self.began_ns,
             at_ns: self.world.now_ns(),
         });
         self.agent.stop();

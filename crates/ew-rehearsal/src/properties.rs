@@ -1,15 +1,19 @@
 //! What must be true of every run, whatever goes wrong.
 
 use crate::run::Trace;
+use crate::world::End;
 use ew_model::event::RunEvent;
 use ew_model::inventory::HostId;
 use ew_model::plan::{FlowId, Plan, RoundIndex, StageIndex};
 use ew_model::record::{FlowOutcome, FlowRecord};
+use ew_proto::agent_session::WELCOME_DEADLINE_NS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// An agent that hears nothing for this long has ended itself and its flows.
 const SILENCE_NS: u64 = 5_000_000_000;
+/// An agent to which no controller ever spoke has done nothing, and waits a little longer.
+const WELCOME_NS: u64 = WELCOME_DEADLINE_NS + 1_000_000_000;
 /// After the controller's end no agent is left.
 pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(6);
 /// An interrupt ends a run within this time: the agents' farewells, and who does not answer.
@@ -90,7 +94,12 @@ impl<'a> Facts<'a> {
                 .any(|fault| matches!(fault, crate::Fault::Sleeps { .. }))
         };
         let ends = self.trace.seen.ends.iter();
-        let late = ends.filter(|end| end.at_ns - end.heard_ns > SILENCE_NS && !sleepers(end.host));
+        let limit_ns = |end: &End| match end.was_welcome {
+            true => SILENCE_NS,
+            false => WELCOME_NS,
+        };
+        let late =
+            ends.filter(|end| end.at_ns - end.heard_ns > limit_ns(end) && !sleepers(end.host));
         let late = late.map(|end| {
             format!(
                 "{}: its agent ended {} ms after it last heard its controller",

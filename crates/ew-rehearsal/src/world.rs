@@ -44,8 +44,10 @@ pub(crate) struct Seen {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End {
     pub(crate) host: HostId,
-    /// When the last byte from the controller came.
+    /// When the last byte from the controller came; its begin, where none did.
     pub(crate) heard_ns: u64,
+    /// Whether one came at all.
+    pub(crate) was_welcome: bool,
     pub(crate) at_ns: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Worlds of a few hundred seeds; `make sim` runs as many as wanted.
 
 use ew_model::event::RunEvent;
-use ew_model::finding::{Finding, Severity, Subject};
+use ew_model::finding::{Cause, Finding, Severity, Subject};
 use ew_model::inventory::HostId;
 use ew_model::run::{Outcome, RunManifest};
 use ew_rehearsal::{Trace, draw, rehearse, violations};
@@ -58,10 +58,10 @@ fn every_beginning_of_a_run_can_be_read_and_accuses_no_idle_host() {
         let analysis = ew_analyze::analyze(&run);
         ew_report::findings_json(&analysis).expect("JSON");
         let is_fault = |finding: &&Finding| finding.severity == Severity::Fault;
-        for finding in analysis.findings.iter().filter(is_fault) {
-            // A host that did not come up, or was lost, is no accusation by measured rates.
+        for finding in analysis.verdict.findings.iter().filter(is_fault) {
+            // That a host did not come up, or was lost, is no accusation by measured rates.
             if let Subject::Host { host } = finding.subject
-                && finding.measured.is_some()
+                && finding.cause != Cause::HostMissing
             {
                 assert!(
                     loaded.contains(&host),
