@@ -4,7 +4,7 @@ HOST       := $(shell rustc -vV | sed -n 's/^host: //p')
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 BINARY     := $(TARGET_DIR)/$(HOST)/release/eastwest
 
-.PHONY: help demo test test-engines check bench faults fuzz corpus replay setup release site binary
+.PHONY: help demo test test-engines check bench faults sim fuzz corpus replay setup release site binary
 
 help:
 	@echo "make demo    build, emulate a cluster on this machine, qualify it, show the verdict"
@@ -13,6 +13,7 @@ help:
 	@echo "make check   formatting, lints, rules of the house, documentation, licences and advisories of dependencies"
 	@echo "make bench   measure what the documentation claims (takes a while, needs a quiet machine)"
 	@echo "make faults  labs with one known fault each, against what eastwest says of them (long; SEEDS=1-20 for fewer)"
+	@echo "make sim     simulated worlds with the real controller and agents, held against what must always be true (SEEDS=1-1000; SEEDS=7 shows one world)"
 	@echo "make corpus  record runs with a known truth for make replay (long; as root, SEEDS=1001-1020 for fewer)"
 	@echo "make replay  analyse the recorded runs anew, and show what today's analysis makes of them (REPLAY_LIST=1 lists wrong ones)"
 	@echo "make fuzz    every fuzz target for MINUTES each (needs nightly and cargo-fuzz); fuzz/LOG.md says what was run"
@@ -70,6 +71,9 @@ bench: binary
 faults: binary
 	scripts/setup.sh --optional
 	EASTWEST="$(abspath $(BINARY))" python3 -B bench/measure/faults.py $(if $(SEEDS),--seeds $(SEEDS))
+
+sim:
+	cargo run --locked --release --package ew-rehearsal --example rehearse -- $(or $(SEEDS),1-1000)
 
 # Seeds from 1000 on: rules may be tuned with what is recorded here.
 corpus: binary

@@ -90,12 +90,11 @@ async fn read(
                 }
                 journal.emit(RunEvent::HostSampled { host, sample });
             }
-            FleetEvent::Agent(host, ControllerEvent::Lost { reason: message }) => {
-                journal.emit(RunEvent::HostLost { host, message });
-            }
             FleetEvent::Interrupt => return Err(RunError::Interrupted),
             FleetEvent::Deadline => break,
-            FleetEvent::Agent(..) | FleetEvent::LaunchFailed { .. } | FleetEvent::Ended { .. } => {}
+            other => {
+                journal.note(other, members.inventory());
+            }
         }
     }
     readings.retain(|_, pair| is_enough(pair));

@@ -381,7 +381,7 @@ async fn check_data_ports(report: &mut DoctorReport, inventory: &Inventory, memb
     let positions = alive.iter().enumerate();
     let checks = positions.map(|(position, id)| (*id, peers_of(position, &alive)));
     let checks: Checks = checks.filter(|(_, peers)| !peers.is_empty()).collect();
-    let answers = ports::ask(members, &checks, true).await;
+    let answers = ports::ask(members, &checks, true, None).await;
     for (host, answer) in answers.unwrap_or_default() {
         let name = inventory.name(host);
         match answer {

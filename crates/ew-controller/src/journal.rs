@@ -2,11 +2,13 @@
 //! a thread of its own: the thread that keeps the agents alive never writes to a file or a
 //! terminal.
 
+use crate::members::FleetEvent;
 use crate::outside::Clock;
 use crate::queue::{EventReceiver, EventSender, event_queue};
 use ew_model::event::{RecordedEvent, RunEvent};
-use ew_model::inventory::HostId;
+use ew_model::inventory::{HostId, Inventory};
 use ew_proto::clock::ClockEstimate;
+use ew_proto::controller_session::ControllerEvent;
 use std::sync::Arc;
 
 /// What may wait for the disk; beyond it samples are skipped.
@@ -73,6 +75,35 @@ impl Journal {
             error_ns: estimate.error_ns,
             rate_ppb: estimate.rate_ppb,
         });
+    }
+
+    /// What matters of the fleet at any time, whatever is being waited for; returns a host that was
+    /// lost.
+    pub(crate) fn note(&mut self, event: FleetEvent, inventory: &Inventory) -> Option<HostId> {
+        match event {
+            FleetEvent::Agent(host, ControllerEvent::Lost { reason: message })
+            | FleetEvent::LaunchFailed { host, message } => {
+                self.emit(RunEvent::HostLost { host, message });
+                return Some(host);
+            }
+            FleetEvent::Agent(host, ControllerEvent::ClockMoved(estimate)) => {
+                self.clock_synced(host, &estimate);
+            }
+            FleetEvent::Agent(host, ControllerEvent::Sample(sample)) => {
+                self.emit(RunEvent::HostSampled { host, sample });
+            }
+            FleetEvent::Agent(host, ControllerEvent::Reading(reading)) => {
+                self.emit(RunEvent::HostRead { host, reading });
+            }
+            FleetEvent::Agent(host, ControllerEvent::Fault { message }) => {
+                self.warn(format!("{}: {message}", inventory.name(host)));
+            }
+            FleetEvent::Agent(..)
+            | FleetEvent::Ended { .. }
+            | FleetEvent::Interrupt
+            | FleetEvent::Deadline => {}
+        }
+        None
     }
 
     /// A warning in words.

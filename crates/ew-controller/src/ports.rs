@@ -5,7 +5,6 @@ use crate::launch::LaunchOptions;
 use crate::member::Command;
 use crate::members::{FleetEvent, Members};
 use crate::run::RunError;
-use ew_model::event::RunEvent;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Plan, Stage};
 use ew_model::scenario::Pattern;
@@ -46,11 +45,12 @@ pub(crate) enum Answer {
 }
 
 /// Has every host connect to its peers' data ports, and send datagrams to them `with_udp`. `None`:
-/// the user interrupted.
+/// the user interrupted. What else happens to the hosts meanwhile goes to the journal.
 pub(crate) async fn ask(
     members: &mut Members,
     checks: &Checks,
     with_udp: bool,
+    mut journal: Option<&mut Journal>,
 ) -> Option<BTreeMap<HostId, Answer>> {
     let mut answers = BTreeMap::new();
     for (host, peers) in checks {
@@ -64,21 +64,27 @@ pub(crate) async fn ask(
     let mut waiting: BTreeSet<HostId> = answers.keys().copied().collect();
     let deadline_ns = members.now_ns() + LIMIT_NS;
     while !waiting.is_empty() {
-        let (host, answer) = match members.next(deadline_ns).await {
+        let event = members.next(deadline_ns).await;
+        let answer = match &event {
             FleetEvent::Agent(host, ControllerEvent::PortsChecked { answers }) => {
-                (host, Answer::Checked(answers))
+                Some((*host, Answer::Checked(answers.clone())))
             }
             FleetEvent::Agent(host, ControllerEvent::Lost { reason }) => {
-                (host, Answer::Lost(reason))
+                Some((*host, Answer::Lost(reason.clone())))
             }
             FleetEvent::Interrupt => return None,
             FleetEvent::Deadline => break,
             FleetEvent::Agent(..) | FleetEvent::LaunchFailed { .. } | FleetEvent::Ended { .. } => {
-                continue;
+                None
             }
         };
-        waiting.remove(&host);
-        answers.insert(host, answer);
+        if let Some((host, answer)) = answer {
+            waiting.remove(&host);
+            answers.insert(host, answer);
+        }
+        if let Some(journal) = journal.as_deref_mut() {
+            journal.note(event, members.inventory());
+        }
     }
     Some(answers)
 }
@@ -97,20 +103,14 @@ pub(crate) async fn check(
     let (mut checks, by_tools) = (openers(plan, is_own), openers(plan, is_of_a_tool));
     if !options.allow_wan {
         // Tools have ports of their own; the data ports show the distance, too.
-        ask_near_ones(members, &by_tools, false).await?;
+        ask_near_ones(members, &by_tools, false, journal).await?;
     }
     for _look in 0..2 {
         let answers = match options.allow_wan {
-            true => ask(members, &checks, with_udp).await,
-            false => Some(ask_near_ones(members, &checks, with_udp).await?),
+            true => ask(members, &checks, with_udp, Some(journal)).await,
+            false => Some(ask_near_ones(members, &checks, with_udp, journal).await?),
         };
         let answers = answers.ok_or(RunError::Interrupted)?;
-        for (host, answer) in &answers {
-            if let Answer::Lost(message) = answer {
-                let (host, message) = (*host, message.clone());
-                journal.emit(RunEvent::HostLost { host, message });
-            }
-        }
         failures = failed(&checks, &answers);
         if failures.is_empty() {
             return Ok(());
@@ -151,12 +151,13 @@ async fn ask_near_ones(
     members: &mut Members,
     checks: &Checks,
     with_udp: bool,
+    journal: &mut Journal,
 ) -> Result<BTreeMap<HostId, Answer>, RunError> {
     let mut shortest_ns = BTreeMap::new();
     let mut looks_left = LOOKS_AT_FAR;
     loop {
         looks_left -= 1;
-        let answers = ask(members, checks, with_udp).await;
+        let answers = ask(members, checks, with_udp, Some(journal)).await;
         let answers = answers.ok_or(RunError::Interrupted)?;
         for (pair, round_trip_ns) in round_trips_ns(checks, &answers) {
             let known_ns = shortest_ns.entry(pair).or_insert(round_trip_ns);

@@ -86,10 +86,12 @@ pub(crate) async fn revive(members: &mut Members, journal: &mut Journal) -> bool
                 journal.emit(RunEvent::HostReturned { host });
             }
             FleetEvent::Interrupt => return false,
-            FleetEvent::Agent(..)
-            | FleetEvent::LaunchFailed { .. }
-            | FleetEvent::Ended { .. }
-            | FleetEvent::Deadline => {}
+            // It is down already.
+            FleetEvent::LaunchFailed { .. } => {}
+            // Those that are up are not looked after by anybody else meanwhile.
+            other => {
+                journal.note(other, members.inventory());
+            }
         }
     }
     true

@@ -737,33 +737,6 @@ impl Drive<'_> {
 
     /// Handles what matters at any time; returns a host that was lost.
     fn note(&mut self, event: FleetEvent) -> Option<HostId> {
-        match event {
-            FleetEvent::Agent(host, ControllerEvent::Lost { reason: message })
-            | FleetEvent::LaunchFailed { host, message } => {
-                self.journal.emit(RunEvent::HostLost { host, message });
-                Some(host)
-            }
-            FleetEvent::Agent(host, ControllerEvent::ClockMoved(estimate)) => {
-                self.journal.clock_synced(host, &estimate);
-                None
-            }
-            FleetEvent::Agent(host, ControllerEvent::Sample(sample)) => {
-                self.journal.emit(RunEvent::HostSampled { host, sample });
-                None
-            }
-            FleetEvent::Agent(host, ControllerEvent::Reading(reading)) => {
-                self.journal.emit(RunEvent::HostRead { host, reading });
-                None
-            }
-            FleetEvent::Agent(host, ControllerEvent::Fault { message }) => {
-                let name = self.inventory.name(host);
-                self.journal.warn(format!("{name}: {message}"));
-                None
-            }
-            FleetEvent::Agent(..)
-            | FleetEvent::Ended { .. }
-            | FleetEvent::Interrupt
-            | FleetEvent::Deadline => None,
-        }
+        self.journal.note(event, self.inventory)
     }
 }

@@ -1,9 +1,10 @@
 //! `make sim`: worlds of the seeds given, several at once, and what is wrong with each.
-//! `rehearse A-B`: the worlds A to B. `rehearse A`: world A, with its trace.
+//! `rehearse A-B`: the worlds A to B. `rehearse A`: world A, with its trace. `rehearse hosts N`:
+//! `qualify` on N hosts of which nothing is wrong.
 
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
-use ew_rehearsal::{Trace, draw, rehearse, violations};
+use ew_rehearsal::{Trace, draw, draw_healthy, rehearse, violations};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
@@ -12,8 +13,15 @@ use std::thread;
 use std::time::Instant;
 
 fn main() {
-    let seeds = std::env::args().nth(1).unwrap_or_else(|| "1-1000".into());
+    let mut words = std::env::args().skip(1);
+    let seeds = words.next().unwrap_or_else(|| "1-1000".into());
     let bound = |text: &str| text.parse::<u64>().ok();
+    if let ("hosts", Some(hosts)) = (seeds.as_str(), words.next()) {
+        return match bound(&hosts) {
+            Some(hosts) => healthy(hosts as usize),
+            None => usage(),
+        };
+    }
     match seeds.split_once('-') {
         Some((first, last)) => match (bound(first), bound(last)) {
             (Some(first), Some(last)) => many(first..=last),
@@ -27,7 +35,7 @@ fn main() {
 }
 
 fn usage() {
-    println!("usage: rehearse A-B, or rehearse A for the trace of one world");
+    println!("usage: rehearse A-B, rehearse A for the trace of one world, or rehearse hosts N");
     std::process::exit(2);
 }
 
@@ -84,6 +92,25 @@ fn of(seed: u64) -> (String, Vec<String>) {
     let end = format!("{:?}", trace.driven);
     let word = end.split([' ', '{']).next().unwrap_or_default().to_owned();
     (word, violations(&trace))
+}
+
+fn healthy(hosts: usize) {
+    let began = Instant::now();
+    match rehearse(draw_healthy(1, hosts)) {
+        Ok(trace) => {
+            violations(&trace)
+                .iter()
+                .for_each(|found| println!("{found}"));
+            println!(
+                "{hosts} hosts: {:?} after {:.1} s of virtual time, {} events, in {:.1} s",
+                trace.driven,
+                trace.took_ns as f64 / 1e9,
+                trace.events.len(),
+                began.elapsed().as_secs_f64()
+            );
+        }
+        Err(error) => println!("{error}"),
+    }
 }
 
 fn one(seed: u64) {

@@ -9,6 +9,8 @@ use ew_sim::Dice;
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
+/// Of a large world.
+const HOSTS_PER_RACK: usize = 25;
 const NIC_BITS_PER_SEC: u64 = 10_000_000_000;
 /// Faults and interrupts come within this time: somewhat longer than a run of the scenario takes.
 const RUN_NS: u64 = 25 * S;
@@ -79,34 +81,65 @@ pub fn draw(seed: u64) -> Drawn {
         topology,
         hosts,
         interrupts_ns,
-        scenario: scenario(),
+        scenario: scenario(SCENARIO),
     }
 }
 
-fn scenario() -> Scenario {
-    // The text is ours, and a test parses it.
-    ew_plan::scenario::parse(SCENARIO, "rehearsal.yaml", &[])
-        .unwrap_or_else(|error| panic!("{error}"))
+/// A world in which nothing goes wrong and everything is measured that `qualify` measures: so many
+/// hosts, 25 in a rack, at 2:1.
+#[must_use]
+pub fn draw_healthy(seed: u64, hosts: usize) -> Drawn {
+    let mut dice = Dice::new(seed, [1, 1, 0]);
+    let racks = (1..).zip(sizes(hosts));
+    let topology = Topology {
+        name: "healthy".into(),
+        racks: racks.map(|(number, hosts)| rack(number, hosts)).collect(),
+        ..Topology::default()
+    };
+    let hosts = topology.hosts().map(|_| host(&[], 0.0, &mut dice));
+    let hosts = hosts.collect();
+    let qualify = ew_plan::scenario::builtin("qualify").unwrap_or_default();
+    Drawn {
+        seed,
+        topology,
+        hosts,
+        interrupts_ns: Vec::new(),
+        scenario: scenario(qualify),
+    }
+}
+
+/// Of racks.
+fn sizes(hosts: usize) -> impl Iterator<Item = usize> {
+    let firsts = (0..hosts).step_by(HOSTS_PER_RACK);
+    firsts.map(move |first| HOSTS_PER_RACK.min(hosts - first))
+}
+
+/// The text is ours, and a test parses it.
+fn scenario(text: &str) -> Scenario {
+    let parsed = ew_plan::scenario::parse(text, "rehearsal.yaml", &[]);
+    parsed.unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn topology(dice: &mut Dice) -> Topology {
     let racks = 3 + dice.below(2);
-    let rack = |number: usize, dice: &mut Dice| {
-        let hosts = 3 + dice.below(6);
-        let uplink = NIC_BITS_PER_SEC * hosts as u64 / 2;
-        RackSpec {
-            name: format!("r{number}"),
-            hosts: (1..=hosts)
-                .map(|host| HostSpec::healthy(&format!("r{number}h{host}"), NIC_BITS_PER_SEC))
-                .collect(),
-            paths: vec![PathSpec::healthy(uplink / 2); 2],
-            ..RackSpec::default()
-        }
-    };
     Topology {
         name: "rehearsal".into(),
-        racks: (1..=racks).map(|number| rack(number, dice)).collect(),
+        racks: (1..=racks)
+            .map(|number| rack(number, 3 + dice.below(6)))
+            .collect(),
         ..Topology::default()
+    }
+}
+
+fn rack(number: usize, hosts: usize) -> RackSpec {
+    let uplink = NIC_BITS_PER_SEC * hosts as u64 / 2;
+    RackSpec {
+        name: format!("r{number}"),
+        hosts: (1..=hosts)
+            .map(|host| HostSpec::healthy(&format!("r{number}h{host}"), NIC_BITS_PER_SEC))
+            .collect(),
+        paths: vec![PathSpec::healthy(uplink / 2); 2],
+        ..RackSpec::default()
     }
 }
 
@@ -117,10 +150,15 @@ fn host(kinds: &[Kind], share: f64, dice: &mut Dice) -> DrawnHost {
         let kind = kinds[dice.below(kinds.len())];
         faults.push(fault(kind, dice));
     }
+    let suspended_ns = faults.iter().find_map(|fault| match *fault {
+        Fault::Suspends { at_ns, for_ns } => Some((at_ns, for_ns)),
+        _ => None,
+    });
     DrawnHost {
         clock: HostClock {
             offset_ns: S + within(10_000 * S, dice),
             rate_ppb: dice.between(-200_000.0, 200_000.0) as i64,
+            suspended_ns,
         },
         delay_ns: within(3 * MS, dice),
         most_at_once: pieces[dice.below(pieces.len())],
@@ -135,6 +173,10 @@ fn fault(kind: Kind, dice: &mut Dice) -> Fault {
         Kind::Dies => Fault::Dies { at_ns },
         Kind::LosesPower => Fault::LosesPower { at_ns },
         Kind::Sleeps => Fault::Sleeps {
+            at_ns,
+            for_ns: within(12 * S, dice),
+        },
+        Kind::Suspends => Fault::Suspends {
             at_ns,
             for_ns: within(12 * S, dice),
         },

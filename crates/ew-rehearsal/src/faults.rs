@@ -20,6 +20,14 @@ pub enum Fault {
         /// For how long.
         for_ns: u64,
     },
+    /// The whole host stands still and goes on later, its clock with it (a suspended virtual
+    /// machine).
+    Suspends {
+        /// When.
+        at_ns: u64,
+        /// For how long.
+        for_ns: u64,
+    },
     /// The link ends, which both ends notice.
     Cut {
         /// When.
@@ -85,6 +93,8 @@ pub enum Kind {
     LosesPower,
     /// [`Fault::Sleeps`].
     Sleeps,
+    /// [`Fault::Suspends`].
+    Suspends,
     /// [`Fault::Cut`].
     Cut,
     /// [`Fault::Mutes`].
@@ -109,12 +119,25 @@ pub enum Kind {
     Blocks,
 }
 
+impl Fault {
+    /// When the agent's process is stopped, and for how long.
+    pub(crate) fn stopped_ns(&self) -> Option<(u64, u64)> {
+        match *self {
+            Self::Sleeps { at_ns, for_ns } | Self::Suspends { at_ns, for_ns } => {
+                Some((at_ns, for_ns))
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Dies,
         Self::LosesPower,
         Self::Sleeps,
+        Self::Suspends,
         Self::Cut,
         Self::Mutes,
         Self::Deafens,

@@ -19,7 +19,7 @@ mod rounds;
 mod run;
 mod world;
 
-pub use draw::{Drawn, draw};
+pub use draw::{Drawn, draw, draw_healthy};
 pub use faults::{Fault, Kind};
 pub use properties::violations;
 pub use run::{Trace, rehearse};

@@ -33,6 +33,7 @@ pub fn violations(trace: &Trace) -> Vec<String> {
     found.extend(facts.healthy_hosts());
     found.extend(facts.time());
     found.extend(facts.starts());
+    found.extend(states(trace));
     found
 }
 
@@ -89,9 +90,7 @@ impl<'a> Facts<'a> {
     fn lingering(&self) -> Vec<String> {
         let sleepers = |host: HostId| {
             let faults = &self.trace.drawn.hosts[host.index()].faults;
-            faults
-                .iter()
-                .any(|fault| matches!(fault, crate::Fault::Sleeps { .. }))
+            faults.iter().any(|fault| fault.stopped_ns().is_some())
         };
         let ends = self.trace.seen.ends.iter();
         let limit_ns = |end: &End| match end.was_welcome {
@@ -235,9 +234,140 @@ impl<'a> Facts<'a> {
     }
 }
 
+/// What a host is after the events so far: a second bookkeeping next to the controller's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Absent,
+    Up,
+    Down,
+}
+
+/// The record has every change of a host, in an order that is possible, and counts as many hosts
+/// up as the controller does.
+fn states(trace: &Trace) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut states: BTreeMap<HostId, State> = BTreeMap::new();
+    for event in &trace.events {
+        use State::{Absent, Down, Up};
+        let (host, before, after): (_, &[State], _) = match &event.event {
+            // One that is lost while others are launched is launched anew with them.
+            RunEvent::HostUp { host, .. } => (host, &[Absent, Up], Up),
+            RunEvent::HostFailed { host, .. } => (host, &[Absent, Up, Down], Down),
+            RunEvent::HostLost { host, .. } => (host, &[Up], Down),
+            RunEvent::HostReturned { host } => (host, &[Down], Up),
+            RunEvent::StageStarted { stage, hosts_alive } => {
+                let up = states.values().filter(|state| **state == Up).count();
+                if up != *hosts_alive as usize {
+                    found.push(format!(
+                        "stage {}: {hosts_alive} hosts are said to be up, and {up} are by the record",
+                        stage.0
+                    ));
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        let state = states.entry(*host).or_default();
+        if !before.contains(state) {
+            let name = trace.inventory.name(*host);
+            found.push(format!("{name}: {after:?} after {state:?}"));
+        }
+        *state = after;
+    }
+    found
+}
+
 fn flow(row: &FlowRecord) -> String {
     format!(
         "stage {} round {} flow {}",
         row.stage.0, row.round.0, row.flow.0
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{draw_healthy, rehearse};
+    use std::sync::Arc;
+
+    /// A run in which nothing is wrong, after something was done to its trace.
+    fn found(tamper: impl Fn(&mut Trace)) -> Vec<String> {
+        let mut drawn = draw_healthy(1, 8);
+        drawn.scenario.tests.truncate(4);
+        let mut trace = rehearse(drawn).expect("a run");
+        assert_eq!(violations(&trace), Vec::<String>::new());
+        tamper(&mut trace);
+        violations(&trace)
+    }
+
+    fn is_found(tamper: impl Fn(&mut Trace), words: &str) {
+        let found = found(tamper);
+        assert!(
+            found.iter().any(|one| one.contains(words)),
+            "{words}: {found:?}"
+        );
+    }
+
+    fn add(trace: &mut Trace, event: RunEvent) {
+        let at_ns = trace.events.last().map_or(0, |event| event.at_ns);
+        let event = ew_model::event::RecordedEvent { at_ns, event };
+        trace.events.push(Arc::new(event));
+    }
+
+    fn with_rounds(trace: &mut Trace, change: impl Fn(&mut Vec<FlowRecord>)) {
+        for event in &mut trace.events {
+            if let RunEvent::RoundFinished { records, .. } = &mut Arc::make_mut(event).event {
+                change(records);
+            }
+        }
+    }
+
+    #[test]
+    fn every_property_can_fail() {
+        let host = HostId(3);
+        let message = String::from("gone");
+        is_found(
+            |trace| trace.seen.ends[0].heard_ns = 0,
+            "after it last heard",
+        );
+        is_found(
+            |trace| trace.left = BTreeSet::from([host]),
+            "outlives the run",
+        );
+        let twice = |records: &mut Vec<FlowRecord>| records.extend(records.clone());
+        is_found(|trace| with_rounds(trace, twice), "two outcomes");
+        is_found(
+            |trace| trace.seen.reported.clear(),
+            "an end has not reported",
+        );
+        is_found(|trace| with_rounds(trace, Vec::clear), "without an outcome");
+        let miss = |records: &mut Vec<FlowRecord>| {
+            for row in records {
+                row.outcome = FlowOutcome::Missing {
+                    reason: "lost".into(),
+                };
+            }
+        };
+        is_found(|trace| with_rounds(trace, miss), "both hosts are healthy");
+        let lose = |trace: &mut Trace| {
+            let message = message.clone();
+            add(trace, RunEvent::HostLost { host, message });
+        };
+        is_found(lose, "healthy, and lost");
+        is_found(|trace| trace.took_ns *= 1000, "it took");
+        let late = |trace: &mut Trace| {
+            let begins = trace.seen.begins.values_mut().next().expect("a round");
+            *begins.values_mut().next().expect("a host") += 1_000_000_000;
+        };
+        is_found(late, "began");
+        is_found(
+            |trace| add(trace, RunEvent::HostReturned { host }),
+            "Up after Up",
+        );
+        let stage = StageIndex(0);
+        let hosts_alive = 3;
+        let count = |trace: &mut Trace| add(trace, RunEvent::StageStarted { stage, hosts_alive });
+        is_found(count, "are said to be up");
+    }
 }

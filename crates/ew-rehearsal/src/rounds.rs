@@ -6,7 +6,7 @@ use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, RoundIndex, Stage, StageIndex, TracedStream};
 use ew_model::record::{EndRecord, FlowOutcome, FlowRecord};
 use ew_model::scenario::Pattern;
-use ew_model::workload::StreamCount;
+use ew_model::workload::{StreamCount, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, FlowReport, Role, RoundOrder, RoundReport, StageOrder};
 use ew_sim::{Noise, simulate_round};
 use std::collections::BTreeMap;
@@ -20,14 +20,18 @@ pub(crate) struct Rounds(BTreeMap<Key, Taken>);
 /// Who takes part in a round, and what came of it.
 #[derive(Debug, Default)]
 struct Taken {
-    /// Hosts at the two ends, with the sender's order.
+    /// Hosts at the two ends, with their orders.
     flows: BTreeMap<FlowId, Ends>,
+    /// What is measured: what others load the network with next to it is bulk data.
+    workload: Option<Workload>,
     /// From the first end of a window on.
     records: Option<BTreeMap<FlowId, FlowRecord>>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Ends {
+    /// Of both, as the same order has it.
+    kind: Option<WorkloadKind>,
     sender: Option<(HostId, FlowOrder)>,
     receiver: Option<(HostId, FlowOrder)>,
 }
@@ -49,8 +53,15 @@ impl World {
             .insert(host, start_ns);
         let mut rounds = self.rounds();
         let taken = rounds.0.entry(key).or_default();
+        let workload = taken
+            .workload
+            .get_or_insert_with(|| (*order.workload).clone());
+        if workload.kind.is_bulk() {
+            workload.clone_from(&order.workload);
+        }
         for flow in &round.flows {
             let ends = taken.flows.entry(flow.flow).or_default();
+            ends.kind = Some(order.workload.kind);
             let own = Some((host, flow.clone()));
             match flow.role {
                 Role::Send => ends.sender = own,
@@ -97,13 +108,14 @@ impl World {
         order: &StageOrder,
         round: &RoundOrder,
     ) -> BTreeMap<FlowId, FlowRecord> {
+        let workload = taken.workload.as_ref().unwrap_or(&order.workload);
         let flows: Vec<Flow> = (taken.flows.iter())
-            .filter_map(|(id, ends)| self.connected(*id, ends))
+            .filter_map(|(id, ends)| self.connected(*id, ends, workload.kind))
             .collect();
         if flows.is_empty() {
             return BTreeMap::new();
         }
-        let plan = plan_of(flows, order, round);
+        let plan = plan_of(flows, workload.clone(), order, round);
         let seed = self.drawn.seed ^ u64::from(order.stage.0) << 32 ^ u64::from(round.round.0);
         let now_ns = self.now_ns();
         let rows = simulate_round(&self.drawn.topology, &plan, now_ns, seed, &Noise::default());
@@ -111,7 +123,7 @@ impl World {
     }
 
     /// `None` where an end is missing, or nobody reaches the one that accepts.
-    fn connected(&self, id: FlowId, ends: &Ends) -> Option<Flow> {
+    fn connected(&self, id: FlowId, ends: &Ends, measured: WorkloadKind) -> Option<Flow> {
         let ((src, sends), (dst, _)) = (ends.sender.as_ref()?, ends.receiver.as_ref()?);
         let (client, server, opened_by) = match sends.opens {
             true => (*src, *dst, End::Src),
@@ -124,7 +136,7 @@ impl World {
             dst: *dst,
             opened_by,
             lane: None,
-            is_aggressor: false,
+            is_aggressor: ends.kind.is_some_and(|kind| kind != measured),
             traces: sends.port_seed.map(|port_seed| TracedStream {
                 port_seed,
                 stream: sends.first_stream,
@@ -174,8 +186,12 @@ impl World {
 }
 
 /// The round as a plan of its own.
-fn plan_of(flows: Vec<Flow>, order: &StageOrder, round: &RoundOrder) -> Plan {
-    let mut workload = (*order.workload).clone();
+fn plan_of(
+    flows: Vec<Flow>,
+    mut workload: Workload,
+    order: &StageOrder,
+    round: &RoundOrder,
+) -> Plan {
     workload.streams = round.streams;
     workload.stream_count = StreamCount::Fixed;
     let paces = round.flows.iter().filter_map(|flow| flow.bits_per_sec);

@@ -106,10 +106,9 @@ impl World {
     /// Until the host's agent is not stopped.
     pub(crate) async fn awake(&self, host: HostId) {
         let now_ns = self.now_ns();
-        for fault in self.faults(host) {
-            if let Fault::Sleeps { at_ns, for_ns } = *fault
-                && (at_ns..at_ns + for_ns).contains(&now_ns)
-            {
+        let stops = self.faults(host).iter().filter_map(Fault::stopped_ns);
+        for (at_ns, for_ns) in stops {
+            if (at_ns..at_ns + for_ns).contains(&now_ns) {
                 self.sleep_until(at_ns + for_ns).await;
             }
         }
