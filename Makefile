@@ -13,7 +13,7 @@ help:
 	@echo "make check   formatting, lints, rules of the house, documentation, licences and advisories of dependencies"
 	@echo "make bench   measure what the documentation claims (takes a while, needs a quiet machine)"
 	@echo "make faults  labs with one known fault each, against what eastwest says of them (long; SEEDS=1-20 for fewer)"
-	@echo "make sim     simulated worlds with the real controller and agents, held against what must always be true (SEEDS=1-1000; SEEDS=7 shows one world)"
+	@echo "make sim     simulated worlds with the real controller and agents, and what must always be true of them (SEEDS=1-1000; SEEDS=7 shows one world)"
 	@echo "make corpus  record runs with a known truth for make replay (long; as root, SEEDS=1001-1020 for fewer)"
 	@echo "make replay  analyse the recorded runs anew, and show what today's analysis makes of them (REPLAY_LIST=1 lists wrong ones)"
 	@echo "make fuzz    every fuzz target for MINUTES each (needs nightly and cargo-fuzz); fuzz/LOG.md says what was run"

@@ -5,6 +5,7 @@
 use crate::inbox::Input;
 use crate::limits;
 use crate::machine::Machine;
+use crate::problem::Problem;
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::plan::{RoundIndex, StageIndex};
 use ew_model::storage::{StorageOrder, StorageReport};
@@ -189,13 +190,13 @@ impl<M: Machine> Agent<M> {
     fn on_welcome(&mut self, welcome: Welcome) {
         let admitted = self.machine.admit(&welcome);
         if let Err(problem) = admitted.and_then(|()| self.machine.prepare(welcome)) {
-            self.fault(problem);
+            self.fault(&problem);
         }
     }
 
-    /// The host takes no part, for a reason in words.
-    fn fault(&mut self, problem: String) {
-        let said = self.session.fault(problem);
+    /// The host takes no part.
+    fn fault(&mut self, problem: &Problem) {
+        let said = self.session.fault(problem.to_string());
         self.said(said);
     }
 
@@ -203,7 +204,7 @@ impl<M: Machine> Agent<M> {
         let max = self.machine.max_bits_per_sec(&facts, welcome.address);
         match max {
             Ok(max) => facts.max_bits_per_sec = max,
-            Err(problem) => return self.fault(problem),
+            Err(problem) => return self.fault(&problem),
         }
         self.max_bits_per_sec = facts.max_bits_per_sec;
         if let Some(claim) = welcome.claim.as_ref().filter(|_| welcome.syslog) {
@@ -223,7 +224,7 @@ impl<M: Machine> Agent<M> {
         if let Some(max) = self.max_bits_per_sec
             && let Err(why) = limits::enforce(max, &mut order)
         {
-            let said = self.session.refuse(stage, &why);
+            let said = self.session.refuse(stage, why.to_string());
             return self.said(said);
         }
         if self.running.is_some() {
@@ -306,7 +307,7 @@ impl<M: Machine> Agent<M> {
         if self.max_bits_per_sec.is_some() {
             return self.on_storage_done(Box::new(StorageReport {
                 step: order.step,
-                error: Some(limits::refuses("files on storage")),
+                error: Some(limits::refuses("files on storage").to_string()),
                 ..StorageReport::default()
             }));
         }

@@ -1,6 +1,7 @@
 //! The control link of an agent whose launcher has no byte stream for it: it dials the controller,
 //! and both sides prove that they know the run's secret ([`ew_proto::sealed`]).
 
+use crate::problem::Problem;
 use ew_proto::sealed::{Call, LinkSecret, Opener, Records, Sealer};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -30,8 +31,8 @@ pub(crate) struct Dialled {
     pub(crate) writer: SealedWriter,
 }
 
-/// Dials until one controller proves that it is ours. The error is in words.
-pub(crate) fn dial(options: &DialBack) -> Result<Dialled, String> {
+/// Dials until one controller proves that it is ours.
+pub(crate) fn dial(options: &DialBack) -> Result<Dialled, Problem> {
     let mut problems = Vec::new();
     for controller in &options.controllers {
         match dial_one(options, *controller) {
@@ -39,10 +40,8 @@ pub(crate) fn dial(options: &DialBack) -> Result<Dialled, String> {
             Err(error) => problems.push(format!("{controller}: {error}")),
         }
     }
-    Err(format!(
-        "the controller cannot be reached from here ({}); let nodes connect to it, with --dial-ports through a firewall",
-        problems.join("; ")
-    ))
+    let attempts = problems.join("; ");
+    Err(Problem::Unreachable { attempts })
 }
 
 fn dial_one(options: &DialBack, controller: SocketAddr) -> io::Result<Dialled> {

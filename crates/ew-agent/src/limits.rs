@@ -1,5 +1,6 @@
 //! What the owner of a host allows, whatever a controller orders: `/etc/eastwest/limits`.
 
+use crate::problem::{LimitsFileError, Problem};
 use ew_model::facts::HostFacts;
 use ew_model::plan::GOODPUT_SHARE;
 use ew_model::units::{parse_bits_per_sec, parse_duration_ns};
@@ -9,7 +10,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-const FILE: &str = "/etc/eastwest/limits";
+pub(crate) const FILE: &str = "/etc/eastwest/limits";
 const DAY_S: u64 = 24 * 3600;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Requests up to this size, and this many at once, load no link worth limiting.
@@ -45,16 +46,17 @@ struct Hours {
 
 impl Limits {
     /// # Errors
-    /// In words, with the file: what cannot be understood allows nothing.
-    pub(crate) fn read() -> Result<Self, String> {
-        match std::fs::read_to_string(FILE) {
-            Ok(text) => Self::parse(&text).map_err(|problem| format!("{FILE}: {problem}")),
+    /// With the file: what cannot be understood allows nothing.
+    pub(crate) fn read() -> Result<Self, Problem> {
+        let limits = match std::fs::read_to_string(FILE) {
+            Ok(text) => Self::parse(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(format!("{FILE}: {error}")),
-        }
+            Err(error) => Err(error.into()),
+        };
+        limits.map_err(Problem::LimitsFile)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, LimitsFileError> {
         let mut limits = Self::default();
         for line in text.lines().map(str::trim) {
             if line.is_empty() || line.starts_with('#') {
@@ -66,15 +68,11 @@ impl Limits {
                 ("max-rate", rate) => limits.max_rate = Some(MaxRate::parse(rate)?),
                 ("max-duration", time) => {
                     let ns = parse_duration_ns(time).ok().filter(|ns| *ns > 0);
-                    let ns = ns.ok_or(format!("max-duration `{time}` is no time, such as 10m"))?;
+                    let ns = ns.ok_or_else(|| LimitsFileError::MaxDuration(time.to_owned()))?;
                     limits.max_duration = Some(Duration::from_nanos(ns));
                 }
                 ("hours", hours) => limits.hours = Some(Hours::parse(hours)?),
-                (key, _) => {
-                    return Err(format!(
-                        "unknown key `{key}`; there are max-rate, max-duration, hours and deny"
-                    ));
-                }
+                (key, _) => return Err(LimitsFileError::Key(key.to_owned())),
             }
         }
         Ok(limits)
@@ -83,13 +81,14 @@ impl Limits {
     /// Whether a run may begin now.
     ///
     /// # Errors
-    /// In words, why not.
-    pub(crate) fn admit(self, welcome: &Welcome, realtime_ns: u64) -> Result<Self, String> {
-        if let Some(why) = &self.deny {
-            return Err(format!("its owner allows no runs: {why}"));
+    /// Why not.
+    pub(crate) fn admit(self, welcome: &Welcome, realtime_ns: u64) -> Result<Self, Problem> {
+        if let Some(why) = self.deny {
+            return Err(Problem::Denied(why));
         }
         if let Some(hours) = self.hours.filter(|hours| hours.left(realtime_ns).is_none()) {
-            return Err(format!("its owner allows runs at {hours} only ({FILE})"));
+            let hours = hours.to_string();
+            return Err(Problem::OutsideHours { hours });
         }
         if self.max_rate.is_some() && welcome.offer_iperf3_port.is_some() {
             return Err(refuses("--offer-iperf3"));
@@ -106,19 +105,16 @@ impl Limits {
     /// The most that each direction of the data interface may carry, bits per second on the wire.
     ///
     /// # Errors
-    /// In words, where it is a share of a line rate that nobody knows.
+    /// Where it is a share of a line rate that nobody knows.
     pub(crate) fn max_bits_per_sec(
         &self,
         facts: &HostFacts,
         address: IpAddr,
-    ) -> Result<Option<f64>, String> {
+    ) -> Result<Option<f64>, Problem> {
         let line = || {
             let interface = facts.interface_with(address);
             let speed = interface.and_then(|interface| interface.speed_bits_per_sec);
-            speed.ok_or(format!(
-                "{FILE}: max-rate is a share of the line rate, which {address}'s interface does \
-                 not report; write a rate, such as 1G"
-            ))
+            speed.ok_or(Problem::UnknownLineRate { address })
         };
         match self.max_rate {
             None => Ok(None),
@@ -129,9 +125,8 @@ impl Limits {
 }
 
 impl MaxRate {
-    fn parse(text: &str) -> Result<Self, String> {
-        let problem =
-            || format!("max-rate `{text}` is neither a rate, such as 1G, nor a share, such as 10%");
+    fn parse(text: &str) -> Result<Self, LimitsFileError> {
+        let problem = || LimitsFileError::MaxRate(text.to_owned());
         let positive = |value: f64| (value.is_finite() && value > 0.0).then_some(value);
         match text.strip_suffix('%') {
             Some(percent) => {
@@ -150,9 +145,8 @@ impl MaxRate {
 }
 
 impl Hours {
-    fn parse(text: &str) -> Result<Self, String> {
-        let problem =
-            || format!("hours `{text}` are no hours of a day in UTC, such as 22:00-06:00");
+    fn parse(text: &str) -> Result<Self, LimitsFileError> {
+        let problem = || LimitsFileError::Hours(text.to_owned());
         let time = |text: &str| {
             let (hour, minute) = text.trim().split_once(':')?;
             let (hour, minute): (u64, u64) = (hour.parse().ok()?, minute.parse().ok()?);
@@ -185,16 +179,16 @@ impl std::fmt::Display for Hours {
 }
 
 /// Why a host with a limit does not do something that obeys none.
-pub(crate) fn refuses(what: &str) -> String {
-    format!("this host's owner limits rates, which {what} would not obey ({FILE})")
+pub(crate) fn refuses(what: impl Into<String>) -> Problem {
+    Problem::KnowsNoLimit { what: what.into() }
 }
 
 /// Keeps a stage within the limit: what the host sends shares it evenly, and what it is to receive
 /// must fit.
 ///
 /// # Errors
-/// In words, where nothing would keep it within the limit.
-pub(crate) fn enforce(max_bits_per_sec: f64, order: &mut StageOrder) -> Result<(), String> {
+/// Where nothing would keep it within the limit.
+pub(crate) fn enforce(max_bits_per_sec: f64, order: &mut StageOrder) -> Result<(), Problem> {
     let workload = &order.workload;
     if workload.tool != Tool::Engine {
         return Err(refuses("external tools"));
@@ -203,7 +197,7 @@ pub(crate) fn enforce(max_bits_per_sec: f64, order: &mut StageOrder) -> Result<(
         let at_once = |round: &RoundOrder| round.flows.len() * round.streams as usize;
         let most = order.rounds.iter().map(at_once).max().unwrap_or(0);
         if workload.message_bytes > LARGEST_FREE_MESSAGE_BYTES || most > MAX_FREE_REQUESTS {
-            return Err(refuses(&format!(
+            return Err(refuses(format!(
                 "{most} requests of {} bytes at once",
                 workload.message_bytes
             )));
@@ -344,6 +338,7 @@ mod tests {
         assert!(
             enforce(1e9, &mut large)
                 .unwrap_err()
+                .to_string()
                 .contains("1048576 bytes")
         );
         let mut tool = order(WorkloadKind::TcpStream, 1 << 20, &request);

@@ -1,6 +1,7 @@
 //! What an agent has its host do. The agent itself decides and does nothing else, so that the same
 //! agent runs on a real host and in a simulated one.
 
+use crate::problem::Problem;
 use ew_model::facts::HostFacts;
 use ew_model::storage::{StorageOrder, StorageReport};
 use ew_proto::Timeline;
@@ -13,22 +14,22 @@ pub trait Machine {
     /// Whether the host's owner allows the run at all, at this time.
     ///
     /// # Errors
-    /// Why not, in words.
-    fn admit(&mut self, welcome: &Welcome) -> Result<(), String>;
+    /// Why not.
+    fn admit(&mut self, welcome: &Welcome) -> Result<(), Problem>;
 
     /// Opens the data listener and reads what there is to know of the host, which comes as
     /// [`crate::Input::Facts`].
     ///
     /// # Errors
-    /// Why the host can take no part, in words.
-    fn prepare(&mut self, welcome: Welcome) -> Result<(), String>;
+    /// Why the host can take no part.
+    fn prepare(&mut self, welcome: Welcome) -> Result<(), Problem>;
 
     /// What the host's owner allows, bits per second on the wire in each direction. `None`: as
     /// much as it carries.
     ///
     /// # Errors
-    /// When it is a share of a rate that nobody knows, in words.
-    fn max_bits_per_sec(&self, facts: &HostFacts, address: IpAddr) -> Result<Option<f64>, String>;
+    /// When it is a share of a rate that nobody knows.
+    fn max_bits_per_sec(&self, facts: &HostFacts, address: IpAddr) -> Result<Option<f64>, Problem>;
 
     /// Where the data listener is; 0 before [`Machine::prepare`].
     fn data_port(&self) -> u16;

@@ -8,6 +8,7 @@ use crate::limits::Limits;
 use crate::link::{self, Writer};
 use crate::machine::{Machine, Totals};
 use crate::offer;
+use crate::problem::Problem;
 use crate::sampler;
 use crate::stage::{Host, RunningStage};
 use crate::storage::RunningStep;
@@ -77,7 +78,7 @@ pub fn run(options: &AgentOptions) -> Ending {
                 link::spawn_reader(dialled.reader, sender.clone());
                 Writer::spawn(dialled.writer, sender.clone())
             }
-            Err(problem) => return Ending::Lost(problem),
+            Err(problem) => return Ending::Lost(problem.to_string()),
         },
     };
     let machine = RealMachine::new(sender, slot, work_dir_free_bytes);
@@ -187,13 +188,13 @@ impl RealMachine {
 }
 
 impl Machine for RealMachine {
-    fn admit(&mut self, welcome: &Welcome) -> Result<(), String> {
+    fn admit(&mut self, welcome: &Welcome) -> Result<(), Problem> {
         self.limits = Limits::read()?.admit(welcome, clock::realtime_ns())?;
         self.end_when_time_is_up();
         Ok(())
     }
 
-    fn prepare(&mut self, mut welcome: Welcome) -> Result<(), String> {
+    fn prepare(&mut self, mut welcome: Welcome) -> Result<(), Problem> {
         if let Some(network) = &welcome.network {
             welcome.address = ew_telemetry::address_on(network)?;
         }
@@ -203,7 +204,7 @@ impl Machine for RealMachine {
             token: welcome.token,
             relay_key: welcome.relay_key,
         };
-        let engine = Engine::start(config).map_err(|error| error.to_string())?;
+        let engine = Engine::start(config)?;
         if let Some(port) = welcome.offer_iperf3_port {
             offer::start(welcome.address, port)?;
         }
@@ -217,7 +218,7 @@ impl Machine for RealMachine {
         Ok(())
     }
 
-    fn max_bits_per_sec(&self, facts: &HostFacts, address: IpAddr) -> Result<Option<f64>, String> {
+    fn max_bits_per_sec(&self, facts: &HostFacts, address: IpAddr) -> Result<Option<f64>, Problem> {
         self.limits.max_bits_per_sec(facts, address)
     }
 

@@ -163,14 +163,19 @@ impl MemberTask {
             }
             let wait = self.time_until(session.poll_timeout());
             tokio::select! {
-                // A host that sends without end keeps nobody from what is due.
+                // What came is taken before silence is judged, also where this thread is late.
                 biased;
-                () = tokio::time::sleep(wait) => session.handle_timeout(self.clock.now_ns()),
                 command = commands.recv() => self.obey(&mut session, command, &mut serving).await,
                 read = reader.read(&mut buffer) => match read {
                     Ok(0) | Err(_) => session.handle_eof(self.clock.now_ns()),
                     Ok(length) => session.handle_bytes(&buffer[..length], self.clock.now_ns()),
                 },
+                () = tokio::time::sleep(wait) => {}
+            }
+            // Whatever comes: a host that sends without end keeps nobody from what is due.
+            let now_ns = self.clock.now_ns();
+            if session.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns) {
+                session.handle_timeout(now_ns);
             }
         }
         drop(writer);

@@ -23,6 +23,9 @@ use tokio::sync::{mpsc, oneshot};
 /// Time between whole readings of a watched host: what a person can follow.
 const WATCH_INTERVAL_NS: u64 = 1_000_000_000;
 
+/// A deadline is at most this late, however much comes.
+const MAX_OVERDUE_NS: u64 = 1_000_000_000;
+
 /// What may wait for the dispatcher; then the agents' links wait, and with them the agents.
 const MAX_QUEUED_HAPPENINGS: usize = 1024;
 
@@ -280,18 +283,20 @@ impl Members {
             self.aborted_because = Some(why);
             return FleetEvent::Interrupt;
         }
-        let wait = Duration::from_nanos(deadline_ns.saturating_sub(self.now_ns()));
+        let now_ns = self.now_ns();
+        let wait = Duration::from_nanos(deadline_ns.saturating_sub(now_ns));
+        let is_long_over = now_ns.saturating_sub(deadline_ns) > MAX_OVERDUE_NS;
         let event = tokio::select! {
-            // Hosts that send without end keep nobody from what is due.
+            // What came before a deadline is taken before it, also where this thread is late.
             biased;
             () = self.interrupts.next() => FleetEvent::Interrupt,
-            () = tokio::time::sleep(wait) => FleetEvent::Deadline,
-            Some(event) = self.fleet_events.recv() => event,
             why = condition(&mut self.aborted) => {
                 self.aborted = None;
                 self.aborted_because = Some(why);
                 FleetEvent::Interrupt
             }
+            Some(event) = self.fleet_events.recv(), if !is_long_over => event,
+            () = tokio::time::sleep(wait) => FleetEvent::Deadline,
         };
         self.keep(&event);
         event

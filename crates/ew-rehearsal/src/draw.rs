@@ -1,5 +1,5 @@
-//! A world from a seed. Which kinds of faults may occur at all is drawn first: else all worlds would
-//! have a little of everything, and be alike.
+//! A world from a seed. Which kinds of faults may occur at all is drawn first: else all worlds
+//! would have a little of everything, and be alike.
 
 use crate::clock::HostClock;
 use crate::faults::{Fault, Kind};
@@ -15,8 +15,8 @@ const NIC_BITS_PER_SEC: u64 = 10_000_000_000;
 /// Faults and interrupts come within this time: somewhat longer than a run of the scenario takes.
 const RUN_NS: u64 = 25 * S;
 
-/// What is measured: stages that take turns, both directions of time (bulk data, requests), rounds
-/// with one flow for each host and with many.
+/// What is measured: stages that are interleaved, bulk data and requests, rounds with one flow for
+/// each host and with many.
 const SCENARIO: &str = "
 name: rehearsal
 defaults: {samples: 2, duration: 500ms, warm-up: 100ms, gap: 100ms, streams: 2}

@@ -86,7 +86,7 @@ impl Course {
             let read = from.read(&mut flight).await;
             let lost = self.is_lost();
             let Ok(length @ 1..) = read else {
-                // Nobody is told of an end that the way does not carry.
+                // Nobody hears of an end that the way does not carry.
                 return if lost { pending().await } else { () };
             };
             if lost {

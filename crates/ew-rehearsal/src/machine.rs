@@ -1,7 +1,7 @@
 //! A simulated host under an agent.
 
 use crate::world::World;
-use ew_agent::{Input, Machine, Totals};
+use ew_agent::{Input, Machine, Problem, Totals};
 use ew_model::facts::{HostFacts, HostSample, InterfaceCounters};
 use ew_model::inventory::HostId;
 use ew_model::storage::{StorageOrder, StorageReport};
@@ -65,11 +65,11 @@ impl Drop for SimulatedMachine {
 }
 
 impl Machine for SimulatedMachine {
-    fn admit(&mut self, _welcome: &Welcome) -> Result<(), String> {
+    fn admit(&mut self, _welcome: &Welcome) -> Result<(), Problem> {
         Ok(())
     }
 
-    fn prepare(&mut self, welcome: Welcome) -> Result<(), String> {
+    fn prepare(&mut self, welcome: Welcome) -> Result<(), Problem> {
         let Shared {
             world, host, inbox, ..
         } = self.shared.clone();
@@ -87,7 +87,7 @@ impl Machine for SimulatedMachine {
         &self,
         _facts: &HostFacts,
         _address: IpAddr,
-    ) -> Result<Option<f64>, String> {
+    ) -> Result<Option<f64>, Problem> {
         Ok(None)
     }
 

@@ -61,7 +61,7 @@ struct Process {
     writing: JoinHandle<()>,
     began_ns: u64,
     heard_ns: u64,
-    /// That it has not told yet.
+    /// Those that are still to come.
     lies: Vec<Fault>,
 }
 

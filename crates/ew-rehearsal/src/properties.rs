@@ -260,7 +260,7 @@ fn states(trace: &Trace) -> Vec<String> {
                 let up = states.values().filter(|state| **state == Up).count();
                 if up != *hosts_alive as usize {
                     found.push(format!(
-                        "stage {}: {hosts_alive} hosts are said to be up, and {up} are by the record",
+                        "stage {}: {hosts_alive} hosts are up by the controller, and {up} by the record",
                         stage.0
                     ));
                 }
@@ -368,6 +368,6 @@ mod tests {
         let stage = StageIndex(0);
         let hosts_alive = 3;
         let count = |trace: &mut Trace| add(trace, RunEvent::StageStarted { stage, hosts_alive });
-        is_found(count, "are said to be up");
+        is_found(count, "are up by the controller");
     }
 }
