@@ -207,6 +207,7 @@ mod tests {
         let Err(problem) = dial(&options(vec![nobody, other_run])) else {
             panic!("somebody else was taken for the controller");
         };
+        let problem = problem.to_string();
         assert!(problem.contains(&format!("{nobody}: ")), "{problem}");
         assert!(
             problem.contains(&format!("{other_run}: it hung up")),

@@ -331,7 +331,7 @@ mod tests {
     fn what_no_limit_holds_is_refused() {
         let request = [(Role::Send, None)];
         let mut small = order(WorkloadKind::TcpRr, 64, &request);
-        assert_eq!(enforce(1e9, &mut small), Ok(()));
+        assert!(enforce(1e9, &mut small).is_ok());
         small.rounds[0].streams = 65;
         assert!(enforce(1e9, &mut small).is_err());
         let mut large = order(WorkloadKind::TcpRr, 1 << 20, &request);

@@ -47,8 +47,8 @@ pub enum Problem {
     OfferIperf3 {
         /// Where.
         at: SocketAddr,
-        /// The system's.
-        source: io::Error,
+        /// The server's own.
+        source: ew_iperf3::Error,
     },
     /// The system gives no thread.
     #[error("cannot start a thread for the iperf3 server: {0}")]

@@ -91,15 +91,28 @@ fn os_release(root: &Path) -> Option<Box<OsRelease>> {
     }))
 }
 
+/// This host is not on the network that was chosen.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{}", network.missing_on(interfaces))]
+pub struct NoAddress {
+    /// As chosen.
+    pub network: NetworkChoice,
+    /// What the host has instead.
+    pub interfaces: Vec<InterfaceFacts>,
+}
+
 /// This host's address on a network.
 ///
 /// # Errors
-/// In words, which interfaces and addresses there are instead.
-pub fn address_on(network: &NetworkChoice) -> Result<IpAddr, String> {
+/// [`NoAddress`], with the interfaces and addresses that there are instead.
+pub fn address_on(network: &NetworkChoice) -> Result<IpAddr, NoAddress> {
     let interfaces = relevant_interfaces(None);
     network
         .address_on(&interfaces)
-        .ok_or_else(|| network.missing_on(&interfaces))
+        .ok_or_else(|| NoAddress {
+            network: network.clone(),
+            interfaces,
+        })
 }
 
 fn relevant_interfaces(address: Option<IpAddr>) -> Vec<InterfaceFacts> {

@@ -35,7 +35,7 @@ mod traffic;
 mod udp_totals;
 
 pub use busiest::BusiestCpus;
-pub use facts::{address_on, facts, free_bytes_beside_executable};
+pub use facts::{NoAddress, address_on, facts, free_bytes_beside_executable};
 pub use host::HostReader;
 pub use other_work::other_work;
 pub use own::OwnConnections;

@@ -18,6 +18,7 @@ use ew_model::telemetry::{ProcessTraffic, TcpSocket};
 use ew_sys::clock::monotonic_ns;
 use ew_sys::sock_diag::{SocketLister, TcpDeaths};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -35,6 +36,36 @@ const SILENCE_NS: u64 = 10_000_000_000;
 const LONGEST_SILENCE_NS: u64 = 160_000_000_000;
 /// More generations between a process and the agent that started it are not followed.
 const MAX_GENERATIONS: usize = 32;
+
+/// Why there is no list of sockets.
+#[derive(Debug, thiserror::Error)]
+enum ListError {
+    /// More than can be listed in little time.
+    #[error(
+        "traffic by process: {sockets} TCP sockets are too many to list during a measurement (at most {MAX_SOCKETS})"
+    )]
+    ManyTcp {
+        /// In use.
+        sockets: u64,
+    },
+    /// As [`ListError::ManyTcp`].
+    #[error(
+        "UDP sockets by process: {sockets} are too many to list during a measurement (at most {MAX_SOCKETS})"
+    )]
+    ManyUdp {
+        /// In use.
+        sockets: u64,
+    },
+    /// The kernel has no lists.
+    #[error("traffic by process: the kernel has no sock_diag (modules inet_diag, tcp_diag)")]
+    NoSockDiag,
+    /// The kernel has no list of these.
+    #[error("traffic by process: {0} (module tcp_diag)")]
+    Tcp(#[source] io::Error),
+    /// The kernel has no list of these.
+    #[error("UDP sockets: {0} (module udp_diag)")]
+    Udp(#[source] io::Error),
+}
 
 /// What one reading found.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +112,7 @@ impl TrafficReader {
     pub(crate) fn read(&mut self, root: &Path, buffer: &mut FileBuffer) -> Traffic {
         let mut traffic = Traffic::default();
         if let Err(reason) = self.list(root, buffer) {
-            traffic.unseen.push(reason);
+            traffic.unseen.push(reason.to_string());
             return traffic;
         }
         traffic.read_ns = Some(monotonic_ns());
@@ -94,7 +125,9 @@ impl TrafficReader {
             is_ours.or_else(|| owners.of(*listeners.get(&local.port())?))
         };
         self.byte_totals.take(&self.living, &self.died, &guess);
-        traffic.unseen.extend(self.list_udp(root, buffer).err());
+        if let Err(reason) = self.list_udp(root, buffer) {
+            traffic.unseen.push(reason.to_string());
+        }
         self.find_owners(root, listeners.values().copied().collect());
         traffic.processes = self.byte_totals.traffic();
         add_udp(&mut traffic.processes, self.udp.uses());
@@ -126,37 +159,25 @@ impl TrafficReader {
         others
     }
 
-    /// # Errors
-    /// Why there is no list, in words.
-    fn list(&mut self, root: &Path, buffer: &mut FileBuffer) -> Result<(), String> {
+    fn list(&mut self, root: &Path, buffer: &mut FileBuffer) -> Result<(), ListError> {
         self.living.clear();
         self.died.clear();
         let sockets = sockets_in_use(root, buffer, "TCP");
         if sockets > MAX_SOCKETS {
-            return Err(format!(
-                "traffic by process: {sockets} TCP sockets are too many to list during a measurement (at most {MAX_SOCKETS})"
-            ));
+            return Err(ListError::ManyTcp { sockets });
         }
-        let lister = self.lister.as_mut().ok_or(
-            "traffic by process: the kernel has no sock_diag (modules inet_diag, tcp_diag)",
-        )?;
-        let listed = lister.tcp(&mut self.living);
-        listed.map_err(|error| format!("traffic by process: {error} (module tcp_diag)"))
+        let lister = self.lister.as_mut().ok_or(ListError::NoSockDiag)?;
+        lister.tcp(&mut self.living).map_err(ListError::Tcp)
     }
 
-    /// # Errors
-    /// Why there is no list, in words.
-    fn list_udp(&mut self, root: &Path, buffer: &mut FileBuffer) -> Result<(), String> {
+    fn list_udp(&mut self, root: &Path, buffer: &mut FileBuffer) -> Result<(), ListError> {
         let sockets = sockets_in_use(root, buffer, "UDP");
         if sockets > MAX_SOCKETS {
-            return Err(format!(
-                "UDP sockets by process: {sockets} are too many to list during a measurement (at most {MAX_SOCKETS})"
-            ));
+            return Err(ListError::ManyUdp { sockets });
         }
         let mut living = Vec::new();
         if let Some(lister) = &mut self.lister {
-            let listed = lister.udp(&mut living);
-            listed.map_err(|error| format!("UDP sockets: {error} (module udp_diag)"))?;
+            lister.udp(&mut living).map_err(ListError::Udp)?;
         }
         self.udp.take(&living);
         Ok(())
