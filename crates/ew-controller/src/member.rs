@@ -174,7 +174,10 @@ impl MemberTask {
             }
             // Whatever comes: a host that sends without end keeps nobody from what is due.
             let now_ns = self.clock.now_ns();
-            if session.poll_timeout().is_some_and(|due_ns| due_ns <= now_ns) {
+            if session
+                .poll_timeout()
+                .is_some_and(|due_ns| due_ns <= now_ns)
+            {
                 session.handle_timeout(now_ns);
             }
         }
