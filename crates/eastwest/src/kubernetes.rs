@@ -9,11 +9,11 @@ use crate::output;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use ew_controller::{Detour, Detours, Finished, ServicePorts};
-use ew_fleet::{Kubernetes, Launcher, Payload, Payloads};
+use ew_fleet::{Kubernetes, Launcher, Payload, Payloads, PodLink};
 use ew_kubernetes::{
     Access, AccessOptions, Bootstrap, Deployment, KubernetesError, Need, NodeFacts, PodOptions,
-    PodPlan, PodWatch, RunObjects, ServiceAddress, ServicePlan, Toleration, check_rights,
-    go_architecture, lacks_namespace, list_nodes,
+    PodPlan, PodWatch, RemovalError, RunObjects, ServiceAddress, ServicePlan, Toleration,
+    check_rights, go_architecture, lacks_namespace, list_nodes,
 };
 use ew_model::inventory::{Host, Inventory, Rack, RackId};
 use ew_model::pods::{self, PodPath};
@@ -110,7 +110,7 @@ pub(crate) struct KubernetesArgs {
     #[arg(long, value_name = "NAME")]
     priority_class: Option<String>,
     /// Taint to tolerate, `key[=value][:effect]` or `all`; repeatable
-    #[arg(long, value_name = "TAINT", value_parser = parse_toleration)]
+    #[arg(long, value_name = "TAINT", value_parser = Toleration::parse)]
     toleration: Vec<Toleration>,
     /// Annotation of the pods, for example k8s.v1.cni.cncf.io/networks=net1; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
@@ -442,7 +442,10 @@ impl Cluster<'_> {
                 .placed()
                 .iter()
                 .map(|placed| {
-                    let link = placed.address.clone().map(|_| placed.pod.clone());
+                    let link = match &placed.address {
+                        Ok(_) => PodLink::Pod(placed.pod.clone()),
+                        Err(why) => PodLink::NotRunning(why.to_string()),
+                    };
                     (placed.plan.agent.clone(), link)
                 })
                 .collect(),
@@ -564,9 +567,9 @@ fn by_node(amounts: &[Amount], nodes: &BTreeSet<&str>) -> Result<Amounts, Failur
     Ok(by_node)
 }
 
-fn tell_left(removed: Result<(), String>) {
-    if let Err(words) = removed {
-        output::say(&format!("warning: {words}"));
+fn tell_left(removed: Result<(), RemovalError>) {
+    if let Err(error) = removed {
+        output::say(&format!("warning: {error}"));
     }
 }
 
@@ -683,10 +686,6 @@ pub(crate) fn services(scenario: &Scenario) -> Vec<ServicePlan> {
 
 fn read_overrides(path: &Path) -> Result<serde_json::Value, Failure> {
     PodOptions::read_overrides(path).map_err(refused)
-}
-
-fn parse_toleration(text: &str) -> Result<Toleration, String> {
-    Toleration::parse(text)
 }
 
 fn parse_amount(text: &str) -> Result<Amount, String> {

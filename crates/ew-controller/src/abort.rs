@@ -7,7 +7,7 @@ use ew_model::inventory::{HostId, Inventory};
 use ew_model::units::format_duration_ns;
 use ew_proto::clock::ClockEstimate;
 use ew_proto::controller_session::ControllerEvent;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::oneshot;
@@ -161,7 +161,18 @@ pub(crate) fn when_it_fails(command: String) -> oneshot::Receiver<String> {
     failed
 }
 
-async fn check(command: &str) -> Result<(), String> {
+/// How a check failed.
+#[derive(Debug, thiserror::Error)]
+enum CheckError {
+    #[error("ended with {0}")]
+    Failed(ExitStatus),
+    #[error("did not start: {0}")]
+    NotStarted(#[source] std::io::Error),
+    #[error("took more than {} s", LIMIT.as_secs())]
+    TooLong,
+}
+
+async fn check(command: &str) -> Result<(), CheckError> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).kill_on_drop(true);
     shell.stdin(Stdio::null());
@@ -169,8 +180,8 @@ async fn check(command: &str) -> Result<(), String> {
     shell.stderr(Stdio::null());
     match tokio::time::timeout(LIMIT, shell.status()).await {
         Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(format!("ended with {status}")),
-        Ok(Err(error)) => Err(format!("did not start: {error}")),
-        Err(_) => Err(format!("took more than {} s", LIMIT.as_secs())),
+        Ok(Ok(status)) => Err(CheckError::Failed(status)),
+        Ok(Err(error)) => Err(CheckError::NotStarted(error)),
+        Err(_) => Err(CheckError::TooLong),
     }
 }

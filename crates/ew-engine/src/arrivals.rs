@@ -2,9 +2,10 @@
 //! acceptor hand them over.
 
 use crate::clock_wait::Cancelled;
-use crate::connect::is_timeout;
+use crate::connect::{ConnectError, is_timeout};
 use crate::round::RoundShared;
 use crate::stream::Stream;
+use crate::stream_error::StreamError;
 use crate::workload::{Machine, OFFER_BYTES, Offer};
 use ew_sys::clock::monotonic_ns;
 use std::io::{self, Read, Write};
@@ -25,8 +26,7 @@ const WORD_OF_OPENER_NS: u64 = 100_000_000;
 pub(crate) struct Arrival {
     /// The stream's index on its thread.
     pub(crate) index: usize,
-    /// The error is in words.
-    pub(crate) connection: Result<TcpStream, String>,
+    pub(crate) connection: Result<TcpStream, ConnectError>,
 }
 
 /// A stream whose machine is ready to start.
@@ -123,7 +123,7 @@ impl Arrivals {
             let stream = Arc::clone(&self.streams[index]);
             match shared.prepared.alone(&shared.slot(&stream)) {
                 Ok(machine) => members.push(Member { stream, machine }),
-                Err(error) => stream.fail(error),
+                Err(error) => stream.fail(&error),
             }
         }
     }
@@ -136,8 +136,8 @@ impl Arrivals {
         if !self.missing[index] {
             return;
         }
-        let greeted = connection.and_then(|connection| self.greet(shared, index, connection));
-        match greeted {
+        let connection = connection.map_err(StreamError::from);
+        match connection.and_then(|connection| self.greet(shared, index, connection)) {
             Ok(None) => {}
             Ok(Some(machine)) => {
                 self.resolve(index);
@@ -145,7 +145,7 @@ impl Arrivals {
             }
             Err(error) => {
                 self.resolve(index);
-                stream.fail(error);
+                stream.fail(&error);
             }
         }
     }
@@ -156,9 +156,10 @@ impl Arrivals {
         shared: &RoundShared,
         index: usize,
         connection: TcpStream,
-    ) -> Result<Option<Box<dyn Machine>>, String> {
+    ) -> Result<Option<Box<dyn Machine>>, StreamError> {
         let stream = &self.streams[index];
-        let broken = |error: io::Error| format!("connection with {}: {error}", stream.peer);
+        let peer = stream.peer;
+        let broken = |source| StreamError::Connection { peer, source };
         // At the opening end once more: a route may bring a congestion control of its own (congctl
         // of ip-route(8)).
         shared
@@ -191,6 +192,7 @@ impl Arrivals {
     fn read_offers(&mut self, shared: &RoundShared, members: &mut Vec<Member>) {
         for mut greeting in std::mem::take(&mut self.greeting) {
             let stream = Arc::clone(&self.streams[greeting.index]);
+            let peer = stream.peer;
             let accepted = match greeting.read() {
                 Ok(None) if self.missing[greeting.index] => {
                     self.greeting.push(greeting);
@@ -201,7 +203,7 @@ impl Arrivals {
                     let own = greeting.machine.own_socket();
                     own.map_or(Ok(()), |own| own.accept_offer(&shared.slot(&stream), offer))
                 }
-                Err(error) => Err(format!("receive from {}: {error}", stream.peer)),
+                Err(source) => Err(StreamError::NoOffer { peer, source }),
             };
             self.resolve(greeting.index);
             match accepted {
@@ -209,7 +211,7 @@ impl Arrivals {
                     stream,
                     machine: greeting.machine,
                 }),
-                Err(error) => stream.fail(error),
+                Err(error) => stream.fail(&error),
             }
         }
     }
@@ -225,7 +227,7 @@ impl Arrivals {
             let stream = &self.streams[index];
             let is_late = !stream.opens || now_ns >= accept_by_ns + WORD_OF_OPENER_NS;
             if self.missing[index] && is_late {
-                stream.fail(stream.missed(shared));
+                stream.fail(&stream.missed(shared));
                 self.resolve(index);
             }
         }

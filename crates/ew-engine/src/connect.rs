@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Pause after a refused or failed attempt.
@@ -83,6 +84,55 @@ impl ChosenPorts {
     }
 }
 
+/// Why a connection was not opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    /// The system refuses, here or at the peer, or another program is there.
+    #[error("connect {peer}: {source}")]
+    Failed {
+        /// Where to.
+        peer: SocketAddr,
+        /// The last one that says something.
+        source: io::Error,
+    },
+    /// Connections cannot be waited for.
+    #[error("connect {peer}: {source}")]
+    Watch {
+        /// Where to.
+        peer: SocketAddr,
+        /// The system's, for all of them.
+        source: Arc<io::Error>,
+    },
+    /// Nothing came back.
+    #[error(
+        "connect {peer}: no answer within {:.1} s; does a firewall drop the data ports?",
+        *tried_ns as f64 / 1e9
+    )]
+    NoAnswer {
+        /// Where to.
+        peer: SocketAddr,
+        /// For how long.
+        tried_ns: u64,
+    },
+    /// There was no time to try.
+    #[error(
+        "connect {peer}: this host came to it only {:.0} ms before the end of the time for it; is it too busy?",
+        *tried_ns as f64 / 1e6
+    )]
+    Late {
+        /// Where to.
+        peer: SocketAddr,
+        /// For how long it was tried.
+        tried_ns: u64,
+    },
+    /// Whoever asked for it gave it up.
+    #[error("connect {peer}: aborted")]
+    Aborted {
+        /// Where to.
+        peer: SocketAddr,
+    },
+}
+
 /// What all connections have in common.
 #[derive(Debug)]
 pub(crate) struct Opener<'a> {
@@ -127,7 +177,7 @@ struct Progress {
 }
 
 /// The work of one [`Opener::run`].
-struct Work<'a, Report: FnMut(usize, Result<TcpStream, String>)> {
+struct Work<'a, Report: FnMut(usize, Result<TcpStream, ConnectError>)> {
     opener: &'a Opener<'a>,
     openings: &'a [Opening],
     progress: Vec<Progress>,
@@ -143,18 +193,19 @@ struct Work<'a, Report: FnMut(usize, Result<TcpStream, String>)> {
 
 impl Opener<'_> {
     /// Connects, sends hello and waits for the answer; tries again until the deadline. Every
-    /// opening is reported once, in any order. An error is in words, with the peer and the system's
-    /// message. Sockets are non-blocking.
+    /// opening is reported once, in any order. Sockets are non-blocking.
     pub(crate) fn run(
         &self,
         openings: &[Opening],
-        mut report: impl FnMut(usize, Result<TcpStream, String>),
+        mut report: impl FnMut(usize, Result<TcpStream, ConnectError>),
     ) {
         let epoll = match Epoll::new() {
             Ok(epoll) => epoll,
             Err(error) => {
-                for (index, opening) in openings.iter().enumerate() {
-                    report(index, Err(format!("connect {}: {error}", opening.peer)));
+                let error = Arc::new(error);
+                for (index, Opening { peer, .. }) in openings.iter().enumerate() {
+                    let (peer, source) = (*peer, Arc::clone(&error));
+                    report(index, Err(ConnectError::Watch { peer, source }));
                 }
                 return;
             }
@@ -200,28 +251,23 @@ impl Opener<'_> {
         Ok(socket.into())
     }
 
-    fn describe(&self, peer: SocketAddr, error: Option<io::Error>, tried_ns: u64) -> String {
+    fn why(&self, peer: SocketAddr, error: Option<io::Error>, tried_ns: u64) -> ConnectError {
         if self.cancel.is_raised() {
-            return format!("connect {peer}: aborted");
+            return ConnectError::Aborted { peer };
         }
         if tried_ns < TOO_SHORT_NS {
-            return format!(
-                "connect {peer}: this host came to it only {:.0} ms before the end of the time for it; is it too busy?",
-                tried_ns as f64 / 1e6
-            );
+            return ConnectError::Late { peer, tried_ns };
         }
-        let message = match error {
-            Some(error) if error.kind() != io::ErrorKind::TimedOut => error.to_string(),
-            _ => format!(
-                "no answer within {:.1} s; does a firewall drop the data ports?",
-                tried_ns as f64 / 1e9
-            ),
-        };
-        format!("connect {peer}: {message}")
+        match error {
+            Some(source) if source.kind() != io::ErrorKind::TimedOut => {
+                ConnectError::Failed { peer, source }
+            }
+            _ => ConnectError::NoAnswer { peer, tried_ns },
+        }
     }
 }
 
-impl<Report: FnMut(usize, Result<TcpStream, String>)> Work<'_, Report> {
+impl<Report: FnMut(usize, Result<TcpStream, ConnectError>)> Work<'_, Report> {
     fn run(&mut self) {
         let mut ready = Ready::with_capacity(EVENTS);
         while self.over < self.openings.len() {
@@ -369,7 +415,7 @@ impl<Report: FnMut(usize, Result<TcpStream, String>)> Work<'_, Report> {
         self.timers.push(Reverse((until_ns, index)));
     }
 
-    fn finish(&mut self, index: usize, outcome: Result<TcpStream, String>) {
+    fn finish(&mut self, index: usize, outcome: Result<TcpStream, ConnectError>) {
         self.progress[index].phase = Phase::Over;
         self.over += 1;
         self.under_way -= 1;
@@ -388,7 +434,7 @@ impl<Report: FnMut(usize, Result<TcpStream, String>)> Work<'_, Report> {
                 begun_ns => now_ns - begun_ns,
             };
             let (reported, peer) = (progress.reported.take(), self.openings[index].peer);
-            (self.report)(index, Err(self.opener.describe(peer, reported, tried_ns)));
+            (self.report)(index, Err(self.opener.why(peer, reported, tried_ns)));
         }
         self.over = self.openings.len();
     }

@@ -1,5 +1,6 @@
 //! What can keep the engine or a round from starting.
 
+use crate::refusal::Refusal;
 use std::io;
 use std::net::IpAddr;
 
@@ -46,5 +47,5 @@ pub enum EngineError {
     Sockets(#[source] io::Error),
     /// The round asks for something the engine does not do.
     #[error("round refused: {0}")]
-    Round(String),
+    Round(#[from] Refusal),
 }

@@ -3,23 +3,24 @@
 use crate::arrivals::Member;
 use crate::round::RoundShared;
 use crate::stream::Stream;
+use crate::stream_error::StreamError;
 use ew_model::record::FigureNote;
 use ew_model::workload::Placement;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Puts the calling thread, the round's `number`th, where the workload wants it. The error is in
-/// words; where the host does not report what is near, the streams have a note.
+/// Puts the calling thread, the round's `number`th, where the workload wants it. Where the host does
+/// not report what is near, the streams have a note.
 pub(crate) fn place(
     shared: &RoundShared,
     number: usize,
     streams: &[Arc<Stream>],
-) -> Result<(), String> {
+) -> Result<(), StreamError> {
     match &shared.workload.placement {
         Placement::Free | Placement::NearReceiveQueue => Ok(()),
         Placement::Cpus(cpus) => match cpus.get(number % cpus.len().max(1)) {
             Some(cpu) => run_on(&[*cpu as usize]),
-            None => Err("cannot place threads: the list of CPUs is empty".to_owned()),
+            None => Err(StreamError::NoCpus),
         },
         Placement::NearNic => match cpus_near(shared.address) {
             Some(cpus) => run_on(&cpus),
@@ -46,9 +47,11 @@ pub(crate) fn follow_queue(shared: &RoundShared, members: &[Member]) {
     }
 }
 
-fn run_on(cpus: &[usize]) -> Result<(), String> {
-    ew_sys::thread::run_on_cpus(cpus)
-        .map_err(|error| format!("cannot run a thread on CPUs {cpus:?} of this host: {error}"))
+fn run_on(cpus: &[usize]) -> Result<(), StreamError> {
+    ew_sys::thread::run_on_cpus(cpus).map_err(|source| StreamError::Placement {
+        cpus: cpus.to_vec(),
+        source,
+    })
 }
 
 fn note<'a>(streams: impl Iterator<Item = &'a Arc<Stream>>) {

@@ -68,7 +68,9 @@ fn check_tcp(host: &RoundHost, peers: &[SocketAddr], timeout: Duration) -> Vec<P
             Ok(socket) => PortAnswer::Reached {
                 round_trip_ns: round_trip_ns(&socket),
             },
-            Err(error) => PortAnswer::Unreached { error },
+            Err(error) => PortAnswer::Unreached {
+                error: error.to_string(),
+            },
         };
     });
     answers

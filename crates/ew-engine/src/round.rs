@@ -7,8 +7,8 @@ use crate::clock_wait::Cancel;
 use crate::connect::{Opener, Opening};
 use crate::counters::{ByteTotals, StreamCounters};
 use crate::data_ports::DataPorts;
-use crate::error::EngineError;
 use crate::hello::{Ends, Hello, StreamKey};
+use crate::refusal::Refusal;
 use crate::registry;
 use crate::report;
 use crate::running::RunningRound;
@@ -37,10 +37,10 @@ const STOP_POLL_NS: u64 = 500_000;
 /// By how much accepting ends stop before opening ones where ports are used again: more than clocks
 /// and schedulers differ.
 const ACCEPTORS_FIRST_NS: u64 = 15_000_000;
-const MAX_STREAMS: usize = 16_384;
+pub(crate) const MAX_STREAMS: usize = 16_384;
 /// Requests a stream keeps in flight.
-const MAX_OUTSTANDING: u32 = 65_536;
-const MAX_MESSAGE_BYTES: u64 = 64 * 1024 * 1024;
+pub(crate) const MAX_OUTSTANDING: u32 = 65_536;
+pub(crate) const MAX_MESSAGE_BYTES: u64 = 64 * 1024 * 1024;
 /// Open files next to the streams'.
 const SPARE_DESCRIPTORS: u64 = 100;
 /// How long before the start a CPU is kept awake, above the 17 ms that a virtual one was seen to
@@ -49,7 +49,7 @@ const SPARE_DESCRIPTORS: u64 = 100;
 const AWAKE_NS: u64 = 60_000_000;
 const AWAKE_NAP_NS: u64 = 100_000;
 const AWAKE_STACK_BYTES: usize = 64 * 1024;
-const MIN_INTERVAL_NS: u64 = 1_000_000;
+pub(crate) const MIN_INTERVAL_NS: u64 = 1_000_000;
 /// Within this time after the start all senders make their first send, and none loads the network.
 const FIRST_SENDS_NS: u64 = 2_000_000;
 
@@ -206,9 +206,9 @@ impl Round {
         spec: RoundSpec,
         host: Arc<RoundHost>,
         cancel: Arc<Cancel>,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, Refusal> {
         check(&spec)?;
-        let prepared = workload::prepare(&spec.workload).map_err(EngineError::Round)?;
+        let prepared = workload::prepare(&spec.workload)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let thread_count = thread_count(&spec, &*prepared, cores);
         let shared = Arc::new(RoundShared {
@@ -400,7 +400,7 @@ impl Round {
         let opened = start_thread("opener", &self.shared, move || open(&shared, &openings));
         if let Err(error) = opened {
             for stream in self.flows.iter().flatten().filter(|s| s.opens) {
-                stream.fail(error.clone());
+                stream.fail(&error);
             }
         }
     }
@@ -517,16 +517,12 @@ fn opposite(role: Role) -> Role {
     }
 }
 
-fn check(spec: &RoundSpec) -> Result<(), EngineError> {
-    let refuse = |problem: String| Err(EngineError::Round(problem));
-    check_workload(&spec.workload).map_err(EngineError::Round)?;
-    let workload = &spec.workload;
-    if workload.streams == 0 || spec.flows.len() * workload.streams as usize > MAX_STREAMS {
-        return refuse(format!(
-            "{} flows of {} streams; a host runs 1 to {MAX_STREAMS} streams at a time",
-            spec.flows.len(),
-            workload.streams
-        ));
+fn check(spec: &RoundSpec) -> Result<(), Refusal> {
+    check_workload(&spec.workload)?;
+    let (flows, workload) = (spec.flows.len(), &spec.workload);
+    if workload.streams == 0 || flows * workload.streams as usize > MAX_STREAMS {
+        let streams = workload.streams;
+        return Err(Refusal::Streams { flows, streams });
     }
     let per_stream = match workload.kind {
         WorkloadKind::TcpStream
@@ -537,62 +533,55 @@ fn check(spec: &RoundSpec) -> Result<(), EngineError> {
         // The connection and a socket of their own.
         WorkloadKind::UdpStream | WorkloadKind::UdpRr | WorkloadKind::TcpCrr => 2,
     };
-    check_descriptors(spec.flows.len() * workload.streams as usize * per_stream)?;
+    check_descriptors(flows * workload.streams as usize * per_stream)?;
     let in_order = spec.connect_at_ns <= spec.start_ns && spec.start_ns <= spec.window_start_ns;
     if !in_order || spec.window_ns == 0 {
-        return refuse("its connect, start and window times are not in order".to_owned());
+        return Err(Refusal::Times);
     }
-    if spec.interval_ns != 0 && spec.interval_ns < MIN_INTERVAL_NS {
-        return refuse(format!(
-            "interval {} ns; at least {MIN_INTERVAL_NS}, or 0 for none",
-            spec.interval_ns
-        ));
+    let interval_ns = spec.interval_ns;
+    if interval_ns != 0 && interval_ns < MIN_INTERVAL_NS {
+        return Err(Refusal::Interval { interval_ns });
     }
     check_unique(&spec.flows)
 }
 
-fn check_workload(workload: &Workload) -> Result<(), String> {
+fn check_workload(workload: &Workload) -> Result<(), Refusal> {
     for bytes in [workload.message_bytes, workload.answer_bytes()] {
         if !(1..=MAX_MESSAGE_BYTES).contains(&bytes) {
-            return Err(format!(
-                "message size {bytes} bytes; 1 to {MAX_MESSAGE_BYTES} are possible"
-            ));
+            return Err(Refusal::MessageSize { bytes });
         }
     }
-    if !(1..=MAX_OUTSTANDING).contains(&workload.outstanding) {
-        return Err(format!(
-            "{} outstanding requests; 1 to {MAX_OUTSTANDING} are possible",
-            workload.outstanding
-        ));
+    let requests = workload.outstanding;
+    if !(1..=MAX_OUTSTANDING).contains(&requests) {
+        return Err(Refusal::Outstanding { requests });
     }
     if let Some(rate) = workload.pace.requests_per_sec
         && !(rate.is_finite() && rate > 0.0)
     {
-        return Err(format!("{rate} requests per second are not possible"));
+        return Err(Refusal::RequestRate { rate });
     }
     Ok(())
 }
 
 /// Every stream has a socket, and some workloads one more; the process needs a few for itself.
-fn check_descriptors(sockets: usize) -> Result<(), EngineError> {
+fn check_descriptors(sockets: usize) -> Result<(), Refusal> {
     let limit = ew_sys::process::raise_open_files_limit();
     let needed = sockets as u64 + SPARE_DESCRIPTORS;
     if limit != 0 && limit < needed {
-        return Err(EngineError::Round(format!(
-            "{sockets} sockets for the streams of this host need {needed} open files, and its limit is {limit}; raise it with `ulimit -n {needed}` for the user that runs the agent"
-        )));
+        return Err(Refusal::OpenFiles {
+            sockets,
+            needed,
+            limit,
+        });
     }
     Ok(())
 }
 
-fn check_unique(flows: &[FlowOrder]) -> Result<(), EngineError> {
+fn check_unique(flows: &[FlowOrder]) -> Result<(), Refusal> {
     let mut accepted: Vec<_> = flows.iter().filter(|f| !f.opens).map(|f| f.flow).collect();
     accepted.sort_unstable();
     match accepted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(EngineError::Round(format!(
-            "flow {} is there twice",
-            pair[0].0
-        ))),
+        Some(pair) => Err(Refusal::FlowTwice { flow: pair[0] }),
         None => Ok(()),
     }
 }

@@ -4,6 +4,7 @@ use crate::connect::ChosenPorts;
 use crate::counters::StreamCounters;
 use crate::hello::StreamKey;
 use crate::round::RoundShared;
+use crate::stream_error::StreamError;
 use ew_model::record::{FigureNote, TracedPath};
 use ew_proto::message::{FlowOrder, Role, ServicePorts};
 use ew_sys::clock::monotonic_ns;
@@ -49,7 +50,7 @@ struct State {
 pub(crate) struct Failure {
     /// When it was noticed, CLOCK_MONOTONIC.
     pub(crate) at_ns: u64,
-    /// In words.
+    /// In words, which reports contain.
     pub(crate) error: String,
     /// The peer ended the connection, as it does when its round is over.
     pub(crate) is_peers_stop: bool,
@@ -112,20 +113,20 @@ impl Stream {
     }
 
     /// The first failure counts.
-    pub(crate) fn fail(&self, error: String) {
+    pub(crate) fn fail(&self, error: &StreamError) {
         self.end(error, false);
     }
 
     /// As [`Stream::fail`], where the peer ended the connection.
-    pub(crate) fn stopped_by_peer(&self, error: String) {
+    pub(crate) fn stopped_by_peer(&self, error: &StreamError) {
         self.end(error, true);
     }
 
-    fn end(&self, error: String, is_peers_stop: bool) {
+    fn end(&self, error: &StreamError, is_peers_stop: bool) {
         let at_ns = monotonic_ns();
-        self.lock().failure.get_or_insert(Failure {
+        self.lock().failure.get_or_insert_with(|| Failure {
             at_ns,
-            error,
+            error: error.to_string(),
             is_peers_stop,
         });
     }
@@ -182,15 +183,15 @@ impl Stream {
     }
 
     /// Why the connection did not come in time.
-    pub(crate) fn missed(&self, shared: &RoundShared) -> String {
+    pub(crate) fn missed(&self, shared: &RoundShared) -> StreamError {
         let (verb, peer) = match self.opens {
             true => ("connect", self.peer.to_string()),
             false => ("accept from", self.peer.ip().to_string()),
         };
-        if shared.cancel.is_raised() {
-            return format!("{verb} {peer}: aborted");
+        match shared.cancel.is_raised() {
+            true => StreamError::Aborted { verb, peer },
+            false => StreamError::Missed { verb, peer },
         }
-        format!("{verb} {peer}: no connection came before the round's start")
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -5,6 +5,7 @@ use crate::drive::{Scratch, blocking, polled};
 use crate::placement;
 use crate::round::RoundShared;
 use crate::stream::Stream;
+use crate::stream_error::StreamError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, PoisonError};
@@ -78,24 +79,22 @@ fn drive(shared: &RoundShared, arrivals: &mut Arrivals, scratch: &mut Scratch) {
         return;
     }
     if let Err(error) = polled::drive(shared, arrivals, members, scratch) {
-        let limit = "raise the limit of open files (ulimit -n)";
-        let why = format!("cannot watch a thread's connections: {error}; {limit}");
-        fail_all(&arrivals.streams, &why);
+        fail_all(&arrivals.streams, &StreamError::Watch(error));
     }
 }
 
-fn fail_all(streams: &[Arc<Stream>], error: &str) {
+fn fail_all(streams: &[Arc<Stream>], error: &StreamError) {
     for stream in streams {
-        stream.fail(error.to_owned());
+        stream.fail(error);
     }
 }
 
-/// Starts a thread of the round, which the round's end waits for. The error is in words.
+/// Starts a thread of the round, which the round's end waits for.
 pub(crate) fn start_thread(
     name: &str,
     shared: &Arc<RoundShared>,
     work: impl FnOnce() + Send + 'static,
-) -> Result<(), String> {
+) -> Result<(), StreamError> {
     shared.running.fetch_add(1, Ordering::AcqRel);
     let leaving = Leaving(Arc::clone(shared));
     let spawned = std::thread::Builder::new()
@@ -105,12 +104,7 @@ pub(crate) fn start_thread(
             let _leaving = leaving;
             work();
         });
-    match spawned {
-        Ok(_) => Ok(()),
-        Err(error) => Err(format!(
-            "cannot start a thread for streams: {error}; raise the limit of processes (ulimit -u)"
-        )),
-    }
+    spawned.map(drop).map_err(StreamError::Thread)
 }
 
 /// Counts a thread out, however it ends, or if it never began.

@@ -22,7 +22,13 @@ const BINARY_IN_IMAGE: &str = "/eastwest";
 const PRIVATE: &str = "/tmp/eastwest";
 
 /// The way into one pod.
-pub type PodLink = Result<String, String>;
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodLink {
+    /// The pod's name.
+    Pod(String),
+    /// There is none, in the words of whoever made the pods.
+    NotRunning(String),
+}
 
 /// Enters pods by exec.
 #[derive(Clone, Debug)]
@@ -31,7 +37,7 @@ pub struct Kubernetes {
     pub binary: PathBuf,
     /// What it needs to know of the cluster: options of `eastwest kubernetes link`.
     pub access: Vec<String>,
-    /// By the host's name: its pod, or in words why there is none.
+    /// By the host's name.
     pub pods: BTreeMap<String, PodLink>,
     /// The binaries, where the image has none.
     pub payloads: Option<Payloads>,
@@ -53,9 +59,11 @@ impl Launcher for Kubernetes {
             host: host.name.clone(),
             words: words.to_owned(),
         };
-        let pod = self.pods.get(&host.name);
-        let pod = pod.ok_or_else(|| failed("it has no pod"))?;
-        let pod = pod.as_ref().map_err(|words| failed(words))?;
+        let pod = match self.pods.get(&host.name) {
+            Some(PodLink::Pod(pod)) => pod,
+            Some(PodLink::NotRunning(words)) => return Err(failed(words)),
+            None => return Err(failed("it has no pod")),
+        };
         let mut command = Command::new(&self.binary);
         command.args(["kubernetes", "link", "--pod", pod]);
         command.args(&self.access).arg("--");
@@ -106,8 +114,8 @@ mod tests {
 
     fn launcher(payloads: Option<Payloads>) -> Kubernetes {
         let pods = [
-            ("n1", Ok("eastwest-x-n1".to_owned())),
-            ("n2", Err("ErrImagePull".to_owned())),
+            ("n1", PodLink::Pod("eastwest-x-n1".to_owned())),
+            ("n2", PodLink::NotRunning("ErrImagePull".to_owned())),
         ];
         Kubernetes {
             binary: "/bin/eastwest".into(),

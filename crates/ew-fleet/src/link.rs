@@ -197,13 +197,7 @@ impl LinkGuard {
     pub async fn finish(self, deadline: Duration) -> Result<(), Unclean> {
         match self.0 {
             Carrier::Process(process) => process.finish(deadline).await,
-            Carrier::Dialled(mut dialled) => {
-                let finished = dialled.finish(deadline).await;
-                finished.map_err(|message| Unclean {
-                    host: dialled.host().to_owned(),
-                    message,
-                })
-            }
+            Carrier::Dialled(mut dialled) => dialled.finish(deadline).await,
             Carrier::InProcess(guard) => guard.finish(deadline).await,
         }
     }

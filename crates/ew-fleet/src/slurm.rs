@@ -4,7 +4,7 @@
 //! each.
 
 use crate::dial::{Desk, Dialled};
-use crate::error::LaunchError;
+use crate::error::{LaunchError, Unclean};
 use crate::launcher::{AgentCommand, Launcher, ROOT_SHELL};
 use crate::link::{Link, LinkGuard};
 use crate::slots::FanOut;
@@ -287,10 +287,6 @@ pub(crate) struct DialledGuard {
 }
 
 impl DialledGuard {
-    pub(crate) fn host(&self) -> &str {
-        &self.host
-    }
-
     /// Hangs up: the agent ends by itself.
     pub(crate) fn kill(&self) {
         self.incoming.abort();
@@ -304,8 +300,8 @@ impl DialledGuard {
     /// Waits until the agent has hung up; the last one of its step waits for the step, too.
     ///
     /// # Errors
-    /// In words, when it did not in time.
-    pub(crate) async fn finish(&mut self, limit: Duration) -> Result<(), String> {
+    /// [`Unclean`] when it did not in time.
+    pub(crate) async fn finish(&mut self, limit: Duration) -> Result<(), Unclean> {
         let hung_up = timeout(limit, &mut self.incoming).await.is_ok();
         self.kill();
         let is_last = self.step.links.fetch_sub(1, Ordering::Relaxed) == 1;
@@ -316,10 +312,13 @@ impl DialledGuard {
         }
         match hung_up {
             true => Ok(()),
-            false => Err(format!(
-                "the agent did not hang up within {} s; an agent without a controller ends itself within 5 s, which was not seen: find a process named eastwest there",
-                limit.as_secs_f32()
-            )),
+            false => Err(Unclean {
+                host: self.host.clone(),
+                message: format!(
+                    "the agent did not hang up within {} s; an agent without a controller ends itself within 5 s, which was not seen: find a process named eastwest there",
+                    limit.as_secs_f32()
+                ),
+            }),
         }
     }
 }

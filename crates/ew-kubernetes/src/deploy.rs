@@ -1,7 +1,7 @@
 //! A run's objects: made, waited for, and removed again until nothing carries the run's label.
 
 use crate::access::Access;
-use crate::error::{KubernetesError, chain};
+use crate::error::{KubernetesError, NotRunning, Remainder, RemovalError};
 use crate::manifest::{Bootstrap, PodPlan, RUN_LABEL, RunObjects, ServicePlan};
 use crate::rights::{Need, rules_of};
 use crate::trouble::{State, state};
@@ -53,7 +53,7 @@ pub struct Placed {
     /// The pod's name.
     pub pod: String,
     /// Where data flows reach it, or why it does not run.
-    pub address: Result<IpAddr, String>,
+    pub address: Result<IpAddr, NotRunning>,
     /// Its Services, by kind: `ClusterIP`, `NodePort`, `headless`.
     pub services: BTreeMap<String, ServiceAddress>,
 }
@@ -130,15 +130,15 @@ impl Deployment {
     }
 
     fn placed_of(&self, plan: &PodPlan, made: Option<Made>) -> Placed {
-        let made = made.unwrap_or_else(|| Made {
-            refusal: Some("it was not asked for".to_owned()),
-            services: BTreeMap::new(),
-        });
+        let (missing, services) = match made {
+            None => (NotRunning::NotAsked, BTreeMap::new()),
+            Some(made) => (made.missing, made.services),
+        };
         Placed {
             plan: plan.clone(),
             pod: self.objects.pod_name(&plan.agent),
-            address: Err(made.refusal.unwrap_or_default()),
-            services: made.services,
+            address: Err(missing),
+            services,
         }
     }
 
@@ -151,7 +151,7 @@ impl Deployment {
         let end = Instant::now() + limit;
         let mut open: BTreeMap<String, usize> = BTreeMap::new();
         for (position, placed) in self.placed.iter().enumerate() {
-            if placed.address == Err(String::new()) {
+            if matches!(placed.address, Err(NotRunning::Pending)) {
                 open.insert(placed.pod.clone(), position);
             }
         }
@@ -161,15 +161,16 @@ impl Deployment {
             for (pod, position) in open.clone() {
                 let placed = &mut self.placed[position];
                 placed.address = match states.remove(&pod).unwrap_or(State::Deleted) {
-                    State::Running(address) => address
-                        .parse()
-                        .map_err(|_| format!("`{address}` is no address")),
-                    State::Failed(words) => Err(words),
-                    State::Deleted => Err("the pod was deleted before it ran".to_owned()),
-                    State::Waiting(words) if late => {
-                        let warning = last_warning(&self.access, &pod).await;
-                        Err(not_within(limit, &words, warning.as_deref()))
+                    State::Running(address) => {
+                        address.parse().map_err(|_| NotRunning::Address { address })
                     }
+                    State::Failed(words) => Err(NotRunning::Failed { words }),
+                    State::Deleted => Err(NotRunning::Deleted),
+                    State::Waiting(words) if late => Err(NotRunning::Late {
+                        limit,
+                        words,
+                        warning: last_warning(&self.access, &pod).await,
+                    }),
                     State::Waiting(_) => continue,
                 };
                 open.remove(&pod);
@@ -204,7 +205,10 @@ impl Deployment {
                 match endpoints.get(&name) {
                     Some(address) => service.listener.set_ip(*address),
                     None if late && placed.address.is_ok() => {
-                        placed.address = Err(no_endpoint(&name));
+                        placed.address = Err(NotRunning::NoEndpoint {
+                            service: name,
+                            limit: ENDPOINT_LIMIT,
+                        });
                     }
                     None => waiting |= placed.address.is_ok(),
                 }
@@ -289,38 +293,36 @@ impl Deployment {
     /// the run's label any more.
     ///
     /// # Errors
-    /// In words: what is still there, and how to remove it.
-    pub async fn remove(self) -> Result<(), String> {
-        let by_hand = format!(
-            "remove it with `kubectl -n {} delete job,pod,service,endpointslice -l {}`, or wait until its deadline does",
-            self.access.namespace,
-            self.objects.selector()
-        );
-        let end = Instant::now() + REMOVAL_LIMIT;
-        loop {
-            let mut left = Vec::new();
-            if self.delete_owner().await.map_err(|error| {
-                format!(
-                    "cannot delete the run's objects: {}; {by_hand}",
-                    chain(&error)
-                )
-            })? {
-                left.push(format!("job {}", self.objects.owner_name()));
-            }
-            let owned = self.owned().await;
-            left.extend(owned.map_err(|error| format!("{error}; {by_hand}"))?);
-            if left.is_empty() {
-                break;
-            }
-            if Instant::now() >= end {
-                return Err(format!("still there: {}; {by_hand}", left.join(", ")));
-            }
-            tokio::time::sleep(LOOK_INTERVAL).await;
-        }
+    /// [`RemovalError`]: what is still there, and how to remove it.
+    pub async fn remove(self) -> Result<(), RemovalError> {
+        let removed = self.remove_objects().await;
+        removed.map_err(|why| RemovalError::Objects {
+            why: Box::new(why),
+            namespace: self.access.namespace.clone(),
+            selector: self.objects.selector(),
+        })?;
         if self.removes_namespace {
             delete_namespace(&self.access).await?;
         }
         Ok(())
+    }
+
+    async fn remove_objects(&self) -> Result<(), Remainder> {
+        let end = Instant::now() + REMOVAL_LIMIT;
+        loop {
+            let mut objects = Vec::new();
+            if self.delete_owner().await.map_err(Remainder::NotDeleted)? {
+                objects.push(format!("job {}", self.objects.owner_name()));
+            }
+            objects.extend(self.owned().await?);
+            if objects.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                return Err(Remainder::StillThere { objects });
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
     }
 
     pub(crate) async fn states(&self) -> Result<BTreeMap<String, State>, KubernetesError> {
@@ -383,9 +385,10 @@ fn names<K: kube::Resource>(kind: &str, objects: Vec<K>) -> Vec<String> {
         .collect()
 }
 
-/// What came of one pod: why it was refused, or the empty word of one to be waited for.
+/// What came of one pod.
 struct Made {
-    refusal: Option<String>,
+    /// Why it does not run: it was refused, or is to be waited for.
+    missing: NotRunning,
     services: BTreeMap<String, ServiceAddress>,
 }
 
@@ -400,7 +403,7 @@ async fn place_one(access: &Access, pod: Value, services: Vec<(String, Value)>) 
             }
             Err(error) => {
                 return Made {
-                    refusal: Some(error.to_string()),
+                    missing: NotRunning::Refused(Arc::new(error)),
                     services: addresses,
                 };
             }
@@ -408,7 +411,10 @@ async fn place_one(access: &Access, pod: Value, services: Vec<(String, Value)>) 
     }
     let made = create::<Pod>(access, pod, "create pod").await;
     Made {
-        refusal: made.err().map(|error| error.to_string()),
+        missing: match made {
+            Ok(_) => NotRunning::Pending,
+            Err(error) => NotRunning::Refused(Arc::new(error)),
+        },
         services: addresses,
     }
 }
@@ -452,14 +458,6 @@ fn endpoints_by_service(slices: &[EndpointSlice]) -> BTreeMap<String, IpAddr> {
     slices.iter().filter_map(endpoint).collect()
 }
 
-fn no_endpoint(service: &str) -> String {
-    format!(
-        "the pod is no endpoint of its headless Service {service} after {} s: see `kubectl get endpointslices`, and whether the control plane's \
-         endpoint slice controller runs",
-        ENDPOINT_LIMIT.as_secs()
-    )
-}
-
 async fn create<K>(access: &Access, document: Value, what: &str) -> Result<K, KubernetesError>
 where
     K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
@@ -498,11 +496,11 @@ pub async fn lacks_namespace(access: &Access) -> Result<bool, KubernetesError> {
 /// nobody of ours made stays.
 ///
 /// # Errors
-/// In words.
-pub async fn remove_made_namespace(access: &Access) -> Result<(), String> {
+/// [`RemovalError`], when the API server refuses or is not there.
+pub async fn remove_made_namespace(access: &Access) -> Result<(), RemovalError> {
     let namespaces: Api<Namespace> = Api::all(access.client.clone());
     let found = namespaces.get_opt(&access.namespace).await;
-    let labels = found.map_err(|error| chain(&error))?;
+    let labels = found.map_err(RemovalError::Unknown)?;
     let labels = labels.and_then(|namespace| namespace.metadata.labels);
     match labels.is_some_and(|labels| labels.contains_key(MADE_LABEL)) {
         true => delete_namespace(access).await,
@@ -561,7 +559,7 @@ async fn ensure_namespace(access: &Access, run: &str) -> Result<bool, Kubernetes
     Ok(true)
 }
 
-async fn delete_namespace(access: &Access) -> Result<(), String> {
+async fn delete_namespace(access: &Access) -> Result<(), RemovalError> {
     let namespaces: Api<Namespace> = Api::all(access.client.clone());
     match namespaces
         .delete(&access.namespace, &DeleteParams::default())
@@ -569,11 +567,10 @@ async fn delete_namespace(access: &Access) -> Result<(), String> {
     {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(error) => Err(format!(
-            "cannot delete namespace {}: {}",
-            access.namespace,
-            chain(&error)
-        )),
+        Err(source) => Err(RemovalError::Namespace {
+            namespace: access.namespace.clone(),
+            source,
+        }),
     }
 }
 
@@ -602,14 +599,6 @@ fn newest(events: &[Event]) -> Option<String> {
     let reason = event.reason.clone().unwrap_or_default();
     let message = event.message.clone().unwrap_or_default();
     Some(format!("{reason}: {}", message.trim()))
-}
-
-fn not_within(limit: Duration, words: &str, warning: Option<&str>) -> String {
-    let warning = warning.map_or_else(String::new, |text| format!("; {text}"));
-    format!(
-        "the pod does not run after {} s: {words}{warning}; see `kubectl describe pod`, or give it more time with --launch-timeout",
-        limit.as_secs()
-    )
 }
 
 #[cfg(test)]

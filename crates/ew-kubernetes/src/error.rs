@@ -2,6 +2,8 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 use thiserror::Error;
 
 /// Why the cluster does not do what a run needs.
@@ -90,6 +92,106 @@ pub enum KubernetesError {
     System(#[from] io::Error),
 }
 
+/// Why data flows do not reach an agent's pod.
+#[derive(Clone, Debug, Error)]
+pub enum NotRunning {
+    /// The cluster was not asked for it.
+    #[error("it was not asked for")]
+    NotAsked,
+    /// It was made, and is waited for.
+    #[error("the pod is waited for")]
+    Pending,
+    /// The cluster does not make it, or a Service of it.
+    #[error(transparent)]
+    Refused(Arc<KubernetesError>),
+    /// It runs at an address that is none.
+    #[error("`{address}` is no address")]
+    Address {
+        /// As its status has it.
+        address: String,
+    },
+    /// It will not run, or no more.
+    #[error("{words}")]
+    Failed {
+        /// What its status shows.
+        words: String,
+    },
+    /// Somebody deleted it.
+    #[error("the pod was deleted before it ran")]
+    Deleted,
+    /// It did not run in time.
+    #[error(
+        "the pod does not run after {} s: {words}{}; see `kubectl describe pod`, or give it more time with --launch-timeout",
+        limit.as_secs(),
+        warned(warning)
+    )]
+    Late {
+        /// The time.
+        limit: Duration,
+        /// What its status shows.
+        words: String,
+        /// What the cluster last warned of.
+        warning: Option<String>,
+    },
+    /// It runs, and its Service does not lead to it.
+    #[error(
+        "the pod is no endpoint of its headless Service {service} after {} s: see `kubectl get endpointslices`, and whether the control plane's endpoint slice controller runs",
+        limit.as_secs()
+    )]
+    NoEndpoint {
+        /// The Service's name.
+        service: String,
+        /// The time that the control plane had.
+        limit: Duration,
+    },
+}
+
+/// Why a part of what a run made is still in the cluster, or may be.
+#[derive(Debug, Error)]
+pub enum RemovalError {
+    /// Objects of a run, which a deadline removes.
+    #[error(
+        "{why}; remove it with `kubectl -n {namespace} delete job,pod,service,endpointslice -l {selector}`, or wait until its deadline does"
+    )]
+    Objects {
+        /// What happened.
+        #[source]
+        why: Box<Remainder>,
+        /// Where they are.
+        namespace: String,
+        /// What finds them.
+        selector: String,
+    },
+    /// The namespace that a run made.
+    #[error("cannot delete namespace {namespace}: {}", chain(source))]
+    Namespace {
+        /// Its name.
+        namespace: String,
+        /// The API server's, or that of the way to it.
+        source: kube::Error,
+    },
+    /// Perhaps a namespace that a run made.
+    #[error("{}", chain(.0))]
+    Unknown(#[source] kube::Error),
+}
+
+/// Why objects of a run are still there, or may be.
+#[derive(Debug, Error)]
+pub enum Remainder {
+    /// Their owner could not be deleted.
+    #[error("cannot delete the run's objects: {}", chain(.0))]
+    NotDeleted(#[source] kube::Error),
+    /// They could not be listed.
+    #[error(transparent)]
+    NotListed(#[from] KubernetesError),
+    /// The cluster did not follow in time.
+    #[error("still there: {}", objects.join(", "))]
+    StillThere {
+        /// Each as `kind name`.
+        objects: Vec<String>,
+    },
+}
+
 impl KubernetesError {
     /// Of an API call: the server's own words, with the remedies of the best-known refusals.
     pub(crate) fn of(what: impl Into<String>, error: &kube::Error) -> Self {
@@ -148,6 +250,11 @@ fn hint(words: &str) -> Option<&'static str> {
     ];
     let found = HINTS.iter().find(|(phrase, _)| words.contains(phrase));
     found.map(|(_, hint)| *hint)
+}
+
+fn warned(warning: &Option<String>) -> String {
+    let warning = warning.as_ref();
+    warning.map(|text| format!("; {text}")).unwrap_or_default()
 }
 
 fn remedy(hint: &Option<&'static str>) -> String {

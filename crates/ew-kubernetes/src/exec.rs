@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::Api;
 use kube::api::{AttachParams, AttachedProcess};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -24,6 +24,26 @@ const MAX_OUTPUT_BYTES: u64 = 4 << 20;
 const OUTPUT_LIMIT: Duration = Duration::from_secs(10);
 /// What a command ends with when nobody knows how it ended.
 const UNKNOWN_END: u8 = 4;
+
+/// Why the output of a command in a pod is not known.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OutputError {
+    /// The API server refuses, or the stream broke.
+    #[error("{}", chain(.0))]
+    Exec(#[source] kube::Error),
+    /// There is nothing to read from.
+    #[error("no streams were attached")]
+    NoStreams,
+    /// What was attached cannot be read.
+    #[error(transparent)]
+    Read(io::Error),
+    /// More than is kept.
+    #[error("it prints too much")]
+    TooMuch,
+    /// The command, or the way to it, takes too long.
+    #[error("no output within {} s", OUTPUT_LIMIT.as_secs())]
+    TooSlow,
+}
 
 /// Runs a command in a pod with our own standard streams, until it ends or our input does. Returns
 /// its exit status.
@@ -47,12 +67,12 @@ pub async fn exec(access: &Access, pod: &str, command: &[String]) -> Result<u8, 
     carry(pod, process).await
 }
 
-/// What a command in a pod prints, or why that is not known.
+/// What a command in a pod prints.
 pub(crate) async fn output_of(
     access: &Access,
     pod: &str,
     command: &[&str],
-) -> Result<String, String> {
+) -> Result<String, OutputError> {
     let pods: Api<Pod> = Api::namespaced(access.client.clone(), &access.namespace);
     let parameters = AttachParams::default()
         .container(CONTAINER)
@@ -60,19 +80,19 @@ pub(crate) async fn output_of(
         .stderr(false);
     let read = async {
         let process = pods.exec(pod, command.iter().copied(), &parameters).await;
-        let mut process = process.map_err(|error| chain(&error))?;
-        let output = process.stdout().ok_or("no streams were attached")?;
+        let mut process = process.map_err(OutputError::Exec)?;
+        let output = process.stdout().ok_or(OutputError::NoStreams)?;
         let mut text = Vec::new();
         let mut output = output.take(MAX_OUTPUT_BYTES);
         let read = output.read_to_end(&mut text).await;
-        read.map_err(|error| error.to_string())?;
+        read.map_err(OutputError::Read)?;
         if text.len() as u64 == MAX_OUTPUT_BYTES {
-            return Err("it prints too much".to_owned());
+            return Err(OutputError::TooMuch);
         }
         Ok(String::from_utf8_lossy(&text).into_owned())
     };
     let read = tokio::time::timeout(OUTPUT_LIMIT, read).await;
-    read.unwrap_or_else(|_| Err(format!("no output within {} s", OUTPUT_LIMIT.as_secs())))
+    read.unwrap_or(Err(OutputError::TooSlow))
 }
 
 async fn carry(pod: &str, mut process: AttachedProcess) -> Result<u8, KubernetesError> {

@@ -23,11 +23,13 @@ mod workload;
 
 pub use access::{Access, AccessOptions};
 pub use deploy::{Deployment, Placed, ServiceAddress, lacks_namespace, remove_made_namespace};
-pub use error::KubernetesError;
+pub use error::{KubernetesError, NotRunning, Remainder, RemovalError};
 pub use exec::exec;
 pub use fate::{PodWatch, fallen};
 pub use image::{ImageError, ImageProgram, go_architecture, write_image};
-pub use manifest::{Bootstrap, PodOptions, PodPlan, RunObjects, ServicePlan, Toleration, to_yaml};
+pub use manifest::{
+    Bootstrap, PodOptions, PodPlan, RunObjects, ServicePlan, Toleration, TolerationError, to_yaml,
+};
 pub use nodes::{NodeFacts, list_nodes};
 pub use reach::{Attempt, why_unreachable};
 pub use rights::{Need, check_rights, rules_yaml};

@@ -31,6 +31,26 @@ pub enum Bootstrap {
     Copy,
 }
 
+/// Effects of a taint.
+const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+/// Why a text is no toleration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TolerationError {
+    /// It ends with an effect that does not exist.
+    #[error("`{effect}` is no effect; use one of {}", EFFECTS.join(", "))]
+    Effect {
+        /// As given.
+        effect: String,
+    },
+    /// It begins with no key.
+    #[error("`{text}` has no key; write key=value:NoSchedule, or `all`")]
+    NoKey {
+        /// As given.
+        text: String,
+    },
+}
+
 /// `key[=value][:effect]`, or `all`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toleration(Value);
@@ -39,9 +59,8 @@ impl Toleration {
     /// Reads the form that kubectl taint writes.
     ///
     /// # Errors
-    /// In words, for an effect that does not exist or an empty key.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+    /// [`TolerationError`], for an effect that does not exist or an empty key.
+    pub fn parse(text: &str) -> Result<Self, TolerationError> {
         if text == "all" {
             return Ok(Self(json!({"operator": "Exists"})));
         }
@@ -50,19 +69,16 @@ impl Toleration {
             None => (text, None),
         };
         if let Some(effect) = effect.filter(|effect| !EFFECTS.contains(effect)) {
-            return Err(format!(
-                "`{effect}` is no effect; use one of {}",
-                EFFECTS.join(", ")
-            ));
+            let effect = effect.to_owned();
+            return Err(TolerationError::Effect { effect });
         }
         let mut toleration = match rest.split_once('=') {
             Some((key, value)) => json!({"key": key, "operator": "Equal", "value": value}),
             None => json!({"key": rest, "operator": "Exists"}),
         };
         if rest.is_empty() || rest.starts_with('=') {
-            return Err(format!(
-                "`{text}` has no key; write key=value:NoSchedule, or `all`"
-            ));
+            let text = text.to_owned();
+            return Err(TolerationError::NoKey { text });
         }
         if let Some(effect) = effect {
             toleration["effect"] = json!(effect);

@@ -13,6 +13,8 @@ use ew_model::ports::source_port;
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::topology::{CongestionControl, Queue};
 use ew_model::{HostId, RoundIndex, StageIndex, WorkloadKind};
+use std::fmt;
+use std::net::IpAddr;
 
 /// Port on which every agent takes data.
 const DATA_PORT: u16 = 5201;
@@ -67,6 +69,24 @@ struct Stream {
     base_round_trip_ns: u64,
     limit: f64,
     limited_by: LimitedBy,
+}
+
+/// Why a stream has no connection, as Linux reports it (errno(3)).
+#[derive(Clone, Copy, Debug)]
+enum Unconnected {
+    TimedOut(IpAddr),
+    NoRoute(IpAddr),
+}
+
+impl fmt::Display for Unconnected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut(peer) => {
+                write!(f, "connect to {peer}: Connection timed out (os error 110)")
+            }
+            Self::NoRoute(peer) => write!(f, "connect to {peer}: No route to host (os error 113)"),
+        }
+    }
 }
 
 /// What limits a stream that no shared resource limits.
@@ -143,7 +163,7 @@ impl<'a> RoundRun<'a> {
                 }
                 // A path that is dead is traced all the same.
                 Err(_) if self.stage.workload.kind == WorkloadKind::Trace => {}
-                Err(reason) => draft.failure = Some(reason),
+                Err(reason) => draft.failure = Some(reason.to_string()),
             }
         }
         draft
@@ -184,18 +204,14 @@ impl<'a> RoundRun<'a> {
         }
     }
 
-    fn connect(&self, flow: &Flow, tuple: FiveTuple) -> Result<Route, String> {
+    fn connect(&self, flow: &Flow, tuple: FiveTuple) -> Result<Route, Unconnected> {
         let there = self.network.route(flow.src, flow.dst, tuple);
         let back = self.network.route(flow.dst, flow.src, tuple.reversed());
         let peer = self.network.host(flow.server()).address;
         match (there, back) {
             (Some(there), Some(back)) if !there.is_dead && !back.is_dead => Ok(there),
-            (Some(_), Some(_)) => Err(format!(
-                "connect to {peer}: Connection timed out (os error 110)"
-            )),
-            _ => Err(format!(
-                "connect to {peer}: No route to host (os error 113)"
-            )),
+            (Some(_), Some(_)) => Err(Unconnected::TimedOut(peer)),
+            _ => Err(Unconnected::NoRoute(peer)),
         }
     }
 

@@ -1,9 +1,10 @@
 //! What a store of files can do.
 
-use crate::error::{Problem, StorageError};
+use crate::error::StorageError;
 use crate::file::FileBackend;
 use crate::hdfs::{self, HdfsBackend, HdfsTarget};
 use crate::s3::{S3Backend, S3Credentials, S3Target};
+use crate::target_error::TargetError;
 use bytes::Bytes;
 use ew_model::storage::StorageJob;
 use std::fmt::Debug;
@@ -25,7 +26,7 @@ pub trait Backend: Debug + Send + Sync {
     /// A file that is there, to be written at its end.
     ///
     /// # Errors
-    /// The store's, by name; [`Problem::Other`] where the store cannot append.
+    /// The store's, by name; [`crate::Problem::BadTarget`] where the store cannot append.
     fn append(&self, name: &str) -> Result<Box<dyn Writing>, StorageError>;
 
     /// A file that is there, to be read.
@@ -112,7 +113,7 @@ enum Target<'a> {
 /// Whether a job's target is one, without checking what is there.
 ///
 /// # Errors
-/// [`Problem::BadTarget`] with what there is instead.
+/// [`crate::Problem::BadTarget`] with what there is instead.
 pub fn check_target(job: &StorageJob) -> Result<(), StorageError> {
     target(job).map(|_| ())
 }
@@ -120,7 +121,8 @@ pub fn check_target(job: &StorageJob) -> Result<(), StorageError> {
 /// The back end that a job's target means, with the credentials of this process's environment.
 ///
 /// # Errors
-/// [`Problem::BadTarget`] with what there is instead.
+/// [`crate::Problem::BadTarget`] with what there is instead; [`crate::Problem::NoClient`] when this
+/// host cannot use it.
 pub fn open_backend(job: &StorageJob) -> Result<Box<dyn Backend>, StorageError> {
     Ok(match target(job)? {
         Target::File(path) => Box::new(FileBackend::new(path.as_ref(), job)),
@@ -134,22 +136,21 @@ pub fn open_backend(job: &StorageJob) -> Result<Box<dyn Backend>, StorageError> 
 
 fn target(job: &StorageJob) -> Result<Target<'_>, StorageError> {
     let target = job.target.as_str();
-    let bad = |words: String| StorageError::new("use", target, Problem::BadTarget(words));
+    parse(job, target).map_err(|error| StorageError::new("use", target, error))
+}
+
+fn parse<'a>(job: &StorageJob, target: &'a str) -> Result<Target<'a>, TargetError> {
     match target.split_once("://") {
         Some(("file", path)) if path.starts_with('/') => Ok(Target::File(path)),
-        Some(("file", _)) => Err(bad(
-            "a path begins with a slash; write file:///mnt/share".into()
-        )),
+        Some(("file", _)) => Err(TargetError::RelativePath),
         Some(("hdfs", rest)) => {
-            hdfs::check_job(job).map_err(bad)?;
-            HdfsTarget::parse(rest).map(Target::Hdfs).map_err(bad)
+            hdfs::check_job(job)?;
+            HdfsTarget::parse(rest).map(Target::Hdfs)
         }
-        Some(("s3", rest)) => S3Target::parse(rest).map(Target::S3).map_err(bad),
-        Some((scheme, _)) => Err(bad(format!(
-            "`{scheme}` is unknown; write file:///PATH, hdfs://NAMENODE:PORT/DIRECTORY or s3://BUCKET/PREFIX"
-        ))),
-        None => Err(bad(
-            "it is no URL; write file:///PATH, hdfs://NAMENODE:PORT/DIRECTORY or s3://BUCKET/PREFIX".into(),
-        )),
+        Some(("s3", rest)) => S3Target::parse(rest).map(Target::S3),
+        Some((scheme, _)) => Err(TargetError::Scheme {
+            scheme: scheme.to_owned(),
+        }),
+        None => Err(TargetError::NoUrl),
     }
 }

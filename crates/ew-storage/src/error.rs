@@ -1,5 +1,8 @@
 //! What goes wrong with storage, by name and with a remedy.
 
+use crate::client_error::ClientError;
+use crate::maintenance::HostsFileError;
+use crate::target_error::TargetError;
 use std::io;
 use thiserror::Error;
 
@@ -103,8 +106,14 @@ pub enum Problem {
     )]
     BlockNotYet,
     /// The target is none.
-    #[error("{0}")]
-    BadTarget(String),
+    #[error(transparent)]
+    BadTarget(#[from] TargetError),
+    /// This host cannot be a client of it.
+    #[error(transparent)]
+    NoClient(#[from] ClientError),
+    /// The NameNode's hosts file, or the lease next to it, cannot be used.
+    #[error(transparent)]
+    HostsFile(#[from] HostsFileError),
     /// Anything else, in the system's words.
     #[error("{0}")]
     Other(String),
@@ -112,11 +121,11 @@ pub enum Problem {
 
 impl StorageError {
     /// Of a failed call.
-    pub fn new(call: &'static str, name: impl Into<String>, problem: Problem) -> Self {
+    pub fn new(call: &'static str, name: impl Into<String>, problem: impl Into<Problem>) -> Self {
         Self {
             call,
             name: name.into(),
-            problem,
+            problem: problem.into(),
         }
     }
 
@@ -135,7 +144,7 @@ impl StorageError {
 /// For `map_err`: the system's error of a call on a name.
 pub(crate) fn of_system(call: &'static str, name: &str) -> impl FnOnce(io::Error) -> StorageError {
     let name = name.to_owned();
-    move |error| StorageError::new(call, name, Problem::from(error))
+    move |error| StorageError::new(call, name, error)
 }
 
 impl From<io::Error> for Problem {

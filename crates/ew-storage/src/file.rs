@@ -3,6 +3,7 @@
 use crate::backend::{Access, Backend, Reading, Writing};
 use crate::buffer::ALIGNMENT;
 use crate::error::{Problem, StorageError, of_system};
+use crate::target_error::TargetError;
 use bytes::Bytes;
 use ew_model::storage::StorageJob;
 use ew_sys::disk;
@@ -69,8 +70,7 @@ impl Backend for FileBackend {
             .map_err(of_system("use", &target))?
             .is_dir()
         {
-            let words = "it is no directory; give the directory of a mount".to_owned();
-            return Err(StorageError::new("use", target, Problem::BadTarget(words)));
+            return Err(StorageError::new("use", target, TargetError::NoMount));
         }
         let folder = self.folder.display().to_string();
         match fs::create_dir(&self.folder) {

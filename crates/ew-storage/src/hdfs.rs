@@ -1,9 +1,11 @@
 //! `hdfs://`: a NameNode and its DataNodes, without a JVM.
 
 use crate::backend::{Access, Backend, Reading, Writing};
+use crate::client_error::ClientError;
 use crate::error::{Problem, StorageError};
 use crate::hdfs_user::hdfs_user;
 use crate::pieces::Pieces;
+use crate::target_error::TargetError;
 use bytes::Bytes;
 use ew_model::storage::StorageJob;
 use futures_util::StreamExt;
@@ -39,9 +41,9 @@ const PACKETS_AT_ONCE: usize = 16;
 /// As many times that are read ahead of a worker.
 const TIMES_AHEAD: usize = 4;
 /// Blocks are whole numbers of checksum chunks (`dfs.bytes-per-checksum`).
-const CHUNK_BYTES: u64 = 512;
+pub(crate) const CHUNK_BYTES: u64 = 512;
 /// Most replicas that HDFS keeps by default (`dfs.replication.max`).
-const MAX_REPLICAS: u32 = 512;
+pub(crate) const MAX_REPLICAS: u32 = 512;
 
 /// `hdfs://NAMENODE:PORT/DIRECTORY`, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,17 +59,16 @@ impl HdfsTarget {
     /// NameNode and directory: the URL without `hdfs://`.
     ///
     /// # Errors
-    /// In words, with what there is instead.
-    pub fn parse(rest: &str) -> Result<Self, String> {
+    /// [`TargetError`], with what there is instead.
+    pub fn parse(rest: &str) -> Result<Self, TargetError> {
         let (authority, directory) = rest.split_once('/').unwrap_or((rest, ""));
         if authority.is_empty() {
-            return Err("it names no NameNode; write hdfs://HOST:PORT/DIRECTORY".into());
+            return Err(TargetError::NoNameNode);
         }
         let port = authority.rsplit_once(':').map(|(_, port)| port);
         if port.is_some_and(|port| port.parse::<u16>().is_err()) {
-            return Err(format!(
-                "`{authority}` has no number as its port; write hdfs://HOST:8020/DIRECTORY"
-            ));
+            let authority = authority.to_owned();
+            return Err(TargetError::Port { authority });
         }
         let directory = directory.trim_matches('/');
         Ok(Self {
@@ -96,15 +97,15 @@ impl HdfsTarget {
 /// Whether HDFS could take files of this job.
 ///
 /// # Errors
-/// In words, with what there is instead.
-pub(crate) fn check_job(job: &StorageJob) -> Result<(), String> {
+/// [`TargetError`], with what there is instead.
+pub(crate) fn check_job(job: &StorageJob) -> Result<(), TargetError> {
     match (job.block_bytes, job.replication) {
-        (Some(bytes), _) if bytes == 0 || bytes % CHUNK_BYTES != 0 => Err(format!(
-            "--block-size {bytes} is not a multiple of {CHUNK_BYTES} bytes; give for example 128MiB"
-        )),
-        (_, Some(replicas)) if !(1..=MAX_REPLICAS).contains(&replicas) => Err(format!(
-            "--replication {replicas} is out of range; give 1 to {MAX_REPLICAS}"
-        )),
+        (Some(bytes), _) if bytes == 0 || bytes % CHUNK_BYTES != 0 => {
+            Err(TargetError::BlockSize { bytes })
+        }
+        (_, Some(replicas)) if !(1..=MAX_REPLICAS).contains(&replicas) => {
+            Err(TargetError::Replication { replicas })
+        }
         _ => Ok(()),
     }
 }
@@ -123,10 +124,10 @@ impl HdfsBackend {
     /// Replication and block size are the job's, else the NameNode's defaults.
     ///
     /// # Errors
-    /// [`Problem::BadTarget`] when no client can be made of it.
+    /// [`Problem::NoClient`] when no client can be made of it.
     pub fn open(target: &HdfsTarget, job: &StorageJob) -> Result<Self, StorageError> {
         let url = format!("hdfs://{}", target.authority);
-        let bad = |words: String| StorageError::new("use", url.clone(), Problem::BadTarget(words));
+        let bad = |error: ClientError| StorageError::new("use", url.clone(), error);
         let cpus = available_parallelism().map_or(1, usize::from);
         let threads = cpus.min(job.parallel as usize);
         let runtime = Builder::new_multi_thread()
@@ -134,7 +135,7 @@ impl HdfsBackend {
             .thread_name("hdfs")
             .enable_all()
             .build()
-            .map_err(|error| bad(error.to_string()))?;
+            .map_err(|error| bad(ClientError::Threads(error)))?;
         // The static binary cannot load libgssapi: a NameNode that wants Kerberos refuses in its
         // own words.
         let mut settings = vec![("hadoop.security.authentication", "simple")];
@@ -148,7 +149,7 @@ impl HdfsBackend {
             .with_user(hdfs_user().map_err(bad)?)
             .with_io_runtime(runtime.handle().clone())
             .build()
-            .map_err(|error| bad(error.to_string()))?;
+            .map_err(|error| bad(ClientError::Hdfs(Box::new(error))))?;
         Ok(Self {
             hdfs: Arc::new(Hdfs {
                 client,
@@ -184,7 +185,7 @@ impl Backend for HdfsBackend {
         let client = &self.hdfs.client;
         let status = self.hdfs.ask("use", target, client.get_file_info(target))?;
         if !status.isdir {
-            let problem = Problem::BadTarget("it is no directory; give one to --target".to_owned());
+            let problem = Problem::BadTarget(TargetError::NoDirectory);
             return Err(self.hdfs.error("use", target, problem));
         }
         let made = client.mkdirs(&self.folder, 0o755, false);
@@ -568,8 +569,9 @@ mod tests {
         assert_eq!(target.directory, "/a/b");
         assert_eq!(HdfsTarget::parse("nn:8020").unwrap().directory, "");
         assert_eq!(HdfsTarget::parse("cluster1/x").unwrap().name_node(), None);
-        assert!(HdfsTarget::parse("/x").unwrap_err().contains("no NameNode"));
-        assert!(HdfsTarget::parse("nn:x/").unwrap_err().contains("port"));
+        assert_eq!(HdfsTarget::parse("/x"), Err(TargetError::NoNameNode));
+        let refused = HdfsTarget::parse("nn:x/").unwrap_err();
+        assert!(refused.to_string().contains("port"), "{refused}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! As whom HDFS is asked.
 
+use crate::client_error::ClientError;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -7,19 +8,15 @@ use std::os::unix::fs::MetadataExt;
 /// Without the C library, whose user database a static binary cannot ask.
 ///
 /// # Errors
-/// In words, when there is none.
-pub(crate) fn hdfs_user() -> Result<String, String> {
+/// [`ClientError`], when there is none.
+pub(crate) fn hdfs_user() -> Result<String, ClientError> {
     if let Ok(name) = std::env::var("HADOOP_USER_NAME") {
         return Ok(name);
     }
-    let uid = fs::metadata("/proc/self").map_err(|error| error.to_string())?;
+    let own = fs::metadata("/proc/self").map_err(ClientError::OwnUser)?;
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    name_of(&users, uid.uid()).ok_or_else(|| {
-        format!(
-            "user {} has no name in /etc/passwd; set HADOOP_USER_NAME in the environment of each host's agent",
-            uid.uid()
-        )
-    })
+    let id = own.uid();
+    name_of(&users, id).ok_or(ClientError::NoUserName { id })
 }
 
 fn name_of(users: &str, uid: u32) -> Option<String> {

@@ -9,6 +9,7 @@
 mod backend;
 mod buffer;
 mod call_times;
+mod client_error;
 mod content;
 mod error;
 mod file;
@@ -22,14 +23,17 @@ mod pieces;
 mod progress;
 mod protobuf;
 mod s3;
+mod target_error;
 mod worker;
 
 pub use backend::{Access, Backend, Reading, Writing, check_target, open_backend};
+pub use client_error::ClientError;
 pub use content::{Content, Mismatch};
 pub use error::{Problem, StorageError};
 pub use file::FileBackend;
 pub use hdfs::{HdfsBackend, HdfsTarget};
-pub use maintenance::{Lease, Maintenance};
+pub use maintenance::{HostsFileError, Lease, Maintenance};
 pub use name_node::NameNode;
 pub use s3::{S3Backend, S3Credentials, S3Target};
+pub use target_error::TargetError;
 pub use worker::run;

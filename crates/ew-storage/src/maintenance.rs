@@ -6,7 +6,7 @@
 //! one finds nodes that somebody forgot. Should nobody find it, the NameNode itself ends each
 //! maintenance when it expires.
 
-use crate::error::{Problem, StorageError, of_system};
+use crate::error::{StorageError, of_system};
 use crate::name_node::NameNode;
 use ew_model::storage::{DataNode, DataNodeState};
 use ew_sys::clock;
@@ -30,6 +30,47 @@ const STATE_LIMIT: Duration = Duration::from_secs(60);
 const ENTERING_LIMIT: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(300);
 const MAX_HOSTS_FILE_BYTES: u64 = 64 << 20;
+
+/// Why the NameNode's hosts file, or the lease next to it, cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HostsFileError {
+    /// The lease cannot be read.
+    #[error(
+        "it is damaged ({0}); put the nodes back by hand: edit the hosts file, run `hdfs dfsadmin -refreshNodes`, remove this file"
+    )]
+    Damaged(#[source] serde_json::Error),
+    /// There is a lease.
+    #[error(
+        "DataNodes may still be in maintenance from a run that ended early (process {pid}); run `eastwest storage restore --dfs-hosts {hosts_file}` first"
+    )]
+    Taken {
+        /// That of the run.
+        pid: u32,
+        /// As given.
+        hosts_file: String,
+    },
+    /// The hosts file is something else.
+    #[error("it has {bytes} bytes, which is no hosts file; check --dfs-hosts")]
+    Long {
+        /// Its length.
+        bytes: u64,
+    },
+    /// The hosts file has another form.
+    #[error(
+        "it is no JSON hosts file: set dfs.namenode.hosts.provider.classname to CombinedHostFileManager, and give the file of dfs.hosts"
+    )]
+    Form,
+    /// The hosts file is not the NameNode's.
+    #[error(
+        "the NameNode did not follow it within {} s for {}; check that it is the file of dfs.hosts, and that dfs.namenode.hosts.provider.classname is CombinedHostFileManager",
+        STATE_LIMIT.as_secs(),
+        nodes.join(", ")
+    )]
+    NotFollowed {
+        /// Whose state is another one.
+        nodes: Vec<String>,
+    },
+}
 
 /// What was changed, and how to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,10 +104,8 @@ impl Lease {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(of_system("read", &shown))?,
         };
-        let lease = serde_json::from_str(&text).map_err(|error| {
-            let words = format!("it is damaged ({error}); put the nodes back by hand: edit the hosts file, run `hdfs dfsadmin -refreshNodes`, remove this file");
-            StorageError::new("use", shown, Problem::BadTarget(words))
-        })?;
+        let lease = serde_json::from_str(&text)
+            .map_err(|error| StorageError::new("use", shown, HostsFileError::Damaged(error)))?;
         Ok(Some(lease))
     }
 
@@ -130,19 +169,19 @@ impl Maintenance {
     /// All DataNodes in service, and nothing changed yet.
     ///
     /// # Errors
-    /// [`Problem::BadTarget`] when an earlier run's nodes are still out, or the hosts file is none
-    /// of `CombinedHostFileManager`; the NameNode's, by name.
+    /// [`HostsFileError`] when an earlier run's nodes are still out, or the hosts file is none of
+    /// `CombinedHostFileManager`; the NameNode's, by name.
     pub fn begin(name_node: NameNode, hosts_file: &Path) -> Result<Self, StorageError> {
         let shown = hosts_file.display().to_string();
         let hosts_file = hosts_file
             .canonicalize()
             .map_err(of_system("use", &shown))?;
         if let Some(lease) = Lease::find(&hosts_file)? {
-            let words = format!(
-                "DataNodes may still be in maintenance from a run that ended early (process {}); run `eastwest storage restore --dfs-hosts {shown}` first",
-                lease.pid
-            );
-            return Err(StorageError::new("use", shown, Problem::BadTarget(words)));
+            let taken = HostsFileError::Taken {
+                pid: lease.pid,
+                hosts_file: shown.clone(),
+            };
+            return Err(StorageError::new("use", shown, taken));
         }
         let original = read_hosts(&hosts_file)?;
         entries(&hosts_file, &original)?;
@@ -173,7 +212,7 @@ impl Maintenance {
     /// are still being copied away.
     ///
     /// # Errors
-    /// The file's or the NameNode's, by name; [`Problem::BadTarget`] when the NameNode does not
+    /// The file's or the NameNode's, by name; [`HostsFileError`] when the NameNode does not
     /// follow the file.
     pub fn keep(&mut self, count: usize) -> Result<Vec<String>, StorageError> {
         let out: Vec<&DataNode> = self.lease.nodes.iter().skip(count).collect();
@@ -234,13 +273,10 @@ impl Maintenance {
                 return Ok(entering);
             }
             if begin.elapsed() > STATE_LIMIT {
-                let words = format!(
-                    "the NameNode did not follow it within {} s for {}; check that it is the file of dfs.hosts, and that dfs.namenode.hosts.provider.classname is CombinedHostFileManager",
-                    STATE_LIMIT.as_secs(),
-                    wrong.join(", ")
-                );
+                let nodes = wrong.into_iter().map(str::to_owned).collect();
                 let name = self.lease.hosts_file.display().to_string();
-                return Err(StorageError::new("use", name, Problem::BadTarget(words)));
+                let problem = HostsFileError::NotFollowed { nodes };
+                return Err(StorageError::new("use", name, problem));
             }
             thread::sleep(POLL);
         }
@@ -255,10 +291,10 @@ fn lease_path(hosts_file: &Path) -> PathBuf {
 
 fn read_hosts(path: &Path) -> Result<String, StorageError> {
     let shown = path.display().to_string();
-    let length = fs::metadata(path).map_err(of_system("use", &shown))?.len();
-    if length > MAX_HOSTS_FILE_BYTES {
-        let words = format!("it has {length} bytes, which is no hosts file; check --dfs-hosts");
-        return Err(StorageError::new("use", shown, Problem::BadTarget(words)));
+    let bytes = fs::metadata(path).map_err(of_system("use", &shown))?.len();
+    if bytes > MAX_HOSTS_FILE_BYTES {
+        let long = HostsFileError::Long { bytes };
+        return Err(StorageError::new("use", shown, long));
     }
     fs::read_to_string(path).map_err(of_system("read", &shown))
 }
@@ -275,13 +311,8 @@ pub(crate) fn entries(path: &Path, text: &str) -> Result<Vec<Value>, StorageErro
     match nodes {
         Ok(nodes) if nodes.iter().all(|node| node["hostName"].is_string()) => Ok(nodes),
         _ => {
-            let words = "it is no JSON hosts file: set dfs.namenode.hosts.provider.classname to CombinedHostFileManager, and give the file of dfs.hosts";
             let name = path.display().to_string();
-            Err(StorageError::new(
-                "use",
-                name,
-                Problem::BadTarget(words.to_owned()),
-            ))
+            Err(StorageError::new("use", name, HostsFileError::Form))
         }
     }
 }

@@ -47,10 +47,9 @@ impl NameNode {
     /// Asked as the user that HDFS's clients are here.
     ///
     /// # Errors
-    /// [`Problem::BadTarget`] when there is no user.
+    /// [`Problem::NoClient`] when there is no user.
     pub fn new(address: &str) -> Result<Self, StorageError> {
-        let user = hdfs_user()
-            .map_err(|words| StorageError::new("ask", address, Problem::BadTarget(words)))?;
+        let user = hdfs_user().map_err(|error| StorageError::new("ask", address, error))?;
         Ok(Self {
             address: address.to_owned(),
             user,

@@ -1,8 +1,10 @@
 //! `s3://`: any server of the S3 API.
 
 use crate::backend::{Access, Backend, Reading, Writing};
+use crate::client_error::ClientError;
 use crate::error::{Problem, StorageError};
 use crate::pieces::Pieces;
+use crate::target_error::TargetError;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -40,15 +42,15 @@ pub struct S3Target {
 }
 
 impl S3Target {
-    /// What is behind `s3://`. `Err` explains what is wrong with it.
+    /// What is behind `s3://`.
     ///
     /// # Errors
-    /// In words, with what there is instead.
-    pub fn parse(rest: &str) -> Result<Self, String> {
+    /// [`TargetError`], with what there is instead.
+    pub fn parse(rest: &str) -> Result<Self, TargetError> {
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
         if bucket.is_empty() {
-            return Err("it names no bucket; write s3://BUCKET/PREFIX".into());
+            return Err(TargetError::NoBucket);
         }
         let mut target = Self {
             bucket: bucket.into(),
@@ -65,9 +67,8 @@ impl S3Target {
                 }
                 Some(("region", name)) => target.region = Some(name.into()),
                 _ => {
-                    return Err(format!(
-                        "`{pair}` is unknown; write ?endpoint=http://HOST:PORT&region=NAME"
-                    ));
+                    let pair = pair.to_owned();
+                    return Err(TargetError::Setting { pair });
                 }
             }
         }
@@ -90,15 +91,12 @@ impl S3Credentials {
     /// Those of this process's environment.
     ///
     /// # Errors
-    /// [`Problem::BadTarget`] where there are none.
+    /// [`Problem::NoClient`] where there are none.
     pub fn from_env(target: &S3Target) -> Result<Self, StorageError> {
-        let variable = |name: &str| {
-            std::env::var(name).map_err(|_| {
-                let words = format!(
-                    "no credentials; set {name} in the environment of each host's agent (over ssh: in ~/.ssh/environment or the shell's profile)"
-                );
+        let variable = |variable: &'static str| {
+            std::env::var(variable).map_err(|_| {
                 let name = format!("s3://{}", target.bucket);
-                StorageError::new("use", name, Problem::BadTarget(words))
+                StorageError::new("use", name, ClientError::NoCredentials { variable })
             })
         };
         Ok(Self {
@@ -129,11 +127,10 @@ impl S3Backend {
     /// `AWS_REGION`).
     ///
     /// # Errors
-    /// [`Problem::BadTarget`] when the endpoint is none.
+    /// [`Problem::NoClient`] when the endpoint is none.
     pub fn open(target: &S3Target, credentials: S3Credentials) -> Result<Self, StorageError> {
         let shown = format!("s3://{}", target.bucket);
-        let bad =
-            |words: String| StorageError::new("use", shown.clone(), Problem::BadTarget(words));
+        let bad = |error: ClientError| StorageError::new("use", shown.clone(), error);
         // Another part of the process may have chosen one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let of_env = |name: &str| std::env::var(name).ok();
@@ -156,13 +153,14 @@ impl S3Backend {
         if let Some(endpoint) = endpoint {
             builder = builder.with_endpoint(endpoint);
         }
-        let store = builder.build().map_err(|error| bad(in_words(&error)))?;
+        let store = builder.build();
+        let store = store.map_err(|error| bad(ClientError::S3(Box::new(error))))?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(IO_THREADS)
             .thread_name("s3")
             .enable_all()
             .build()
-            .map_err(|error| bad(error.to_string()))?;
+            .map_err(|error| bad(ClientError::Threads(error)))?;
         let folder = format!("{}/{FOLDER}", target.prefix);
         Ok(Self {
             store: Arc::new(store),
@@ -202,12 +200,7 @@ impl Backend for S3Backend {
 
     fn append(&self, name: &str) -> Result<Box<dyn Writing>, StorageError> {
         let (_, shown) = self.path(name);
-        let words = "S3 cannot append to objects; leave append out of --operations".to_owned();
-        Err(StorageError::new(
-            "append to",
-            shown,
-            Problem::BadTarget(words),
-        ))
+        Err(StorageError::new("append to", shown, TargetError::NoAppend))
     }
 
     fn open(&self, name: &str, access: Access) -> Result<Box<dyn Reading>, StorageError> {
@@ -417,7 +410,7 @@ fn is_refused(error: &object_store::Error, words: &str) -> bool {
 }
 
 /// One line, with the causes that the outer words leave out.
-fn in_words(error: &dyn std::error::Error) -> String {
+pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -107,12 +107,10 @@ pub struct NoAddress {
 /// [`NoAddress`], with the interfaces and addresses that there are instead.
 pub fn address_on(network: &NetworkChoice) -> Result<IpAddr, NoAddress> {
     let interfaces = relevant_interfaces(None);
-    network
-        .address_on(&interfaces)
-        .ok_or_else(|| NoAddress {
-            network: network.clone(),
-            interfaces,
-        })
+    network.address_on(&interfaces).ok_or_else(|| NoAddress {
+        network: network.clone(),
+        interfaces,
+    })
 }
 
 fn relevant_interfaces(address: Option<IpAddr>) -> Vec<InterfaceFacts> {

@@ -2,8 +2,9 @@
 //! (-y C).
 
 use crate::figures::{bulk, time_of_bytes_ns};
+use crate::flow_error::FlowError;
 use crate::process::Finished;
-use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, said, window_seconds};
+use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, no_figures, window_seconds};
 use ew_model::record::{DatagramCounts, EndRecord, Reported, StreamRecord};
 use ew_model::workload::{Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
@@ -50,9 +51,9 @@ impl ExternalTool for Iperf {
         workload.kind == WorkloadKind::UdpStream
     }
 
-    fn parse_server(&self, finished: &Finished) -> Result<EndRecord, String> {
+    fn parse_server(&self, finished: &Finished) -> Result<EndRecord, FlowError> {
         received(&lines_of(finished))
-            .ok_or_else(|| format!("iperf: {}", said(finished, &"no datagram came")))
+            .ok_or_else(|| no_figures("iperf", finished, "no datagram came"))
     }
 
     fn client(&self, site: &Site<'_>, order: &FlowOrder) -> Command {
@@ -89,13 +90,13 @@ impl ExternalTool for Iperf {
         _spec: &RoundSpec,
         order: &FlowOrder,
         finished: &Finished,
-    ) -> Result<BothEnds, String> {
+    ) -> Result<BothEnds, FlowError> {
         let mut ends = sum(&lines_of(finished));
         if order.role == Role::Receive {
             std::mem::swap(&mut ends.sender.streams, &mut ends.receiver.streams);
         }
         match ends.receiver.bytes {
-            0 => Err(format!("iperf: {}", said(finished, &"no data moved"))),
+            0 => Err(no_figures("iperf", finished, "no data moved")),
             _ => Ok(ends),
         }
     }

@@ -2,6 +2,7 @@
 
 mod output;
 
+use crate::flow_error::FlowError;
 use crate::process::{End, Finished};
 use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, warm_up_seconds, window_seconds};
 use ew_model::workload::{Limit, Pace, SendMode, SocketSettings, Tool, Workload, WorkloadKind};
@@ -59,18 +60,22 @@ impl ExternalTool for Iperf3 {
         (window_seconds(spec) + warm_up_seconds(spec)) * SECOND_NS
     }
 
-    fn server_error(&self, port: u16, finished: &Finished) -> Option<String> {
-        let said = last_line(&finished.stderr);
+    fn server_error(&self, port: u16, finished: &Finished) -> Option<FlowError> {
+        let tool = self.tool().name();
         match finished.end {
             End::Exited(status) if status.success() => None,
-            End::Exited(_) if !said.is_empty() => {
-                Some(format!("iperf3 server on port {port}: {said}"))
+            End::Exited(status) => Some(FlowError::ServerEnded {
+                tool,
+                port,
+                words: match last_line(&finished.stderr) {
+                    "" => status.to_string(),
+                    said => said.to_owned(),
+                },
+            }),
+            _ if finished.stdout.contains("Accepted connection") => {
+                Some(FlowError::ClientStayed { tool, port })
             }
-            End::Exited(status) => Some(format!("iperf3 server on port {port}: {status}")),
-            _ if finished.stdout.contains("Accepted connection") => Some(format!(
-                "iperf3 server on port {port}: its client did not end the test"
-            )),
-            _ => Some(format!("iperf3 server on port {port}: no client came")),
+            _ => Some(FlowError::NoClient { tool, port }),
         }
     }
 
@@ -79,16 +84,16 @@ impl ExternalTool for Iperf3 {
         _spec: &RoundSpec,
         order: &FlowOrder,
         finished: &Finished,
-    ) -> Result<BothEnds, String> {
-        let output: Output = serde_json::from_str(&finished.stdout).map_err(|error| {
-            let said = last_line(&finished.stderr);
-            format!(
-                "iperf3: no JSON result ({error}; {:?}) {said}",
-                finished.end
-            )
+    ) -> Result<BothEnds, FlowError> {
+        let output = serde_json::from_str::<Output>(&finished.stdout);
+        let output = output.map_err(|source| FlowError::NoJson {
+            source,
+            end: finished.end,
+            words: last_line(&finished.stderr).to_owned(),
         })?;
-        if let Some(error) = output.error {
-            return Err(format!("iperf3: {error}"));
+        if let Some(words) = output.error {
+            let program = "iperf3".to_owned();
+            return Err(FlowError::NoFigures { program, words });
         }
         output.into_ends(order)
     }
@@ -189,17 +194,18 @@ mod tests {
 
     #[test]
     fn errors_are_its_own_words() {
-        let refused = parse(Role::Send, REFUSED).unwrap_err();
+        let error = |json| parse(Role::Send, json).unwrap_err().to_string();
+        let refused = error(REFUSED);
         assert_eq!(
             refused,
             "iperf3: unable to connect to server: Connection refused"
         );
-        let cut_short = parse(Role::Send, &FORWARD[..FORWARD.len() / 2]).unwrap_err();
+        let cut_short = error(&FORWARD[..FORWARD.len() / 2]);
         assert!(
             cut_short.starts_with("iperf3: no JSON result"),
             "{cut_short}"
         );
-        assert!(parse(Role::Send, "{}").unwrap_err().contains("no totals"));
+        assert!(error("{}").contains("no totals"));
     }
 
     #[test]
@@ -263,22 +269,18 @@ mod tests {
 
     #[test]
     fn a_server_says_why_it_did_not_serve() {
+        let error = |ended: &Finished| Some(Iperf3.server_error(5001, ended)?.to_string());
         let mut ended = finished("");
-        assert_eq!(Iperf3.server_error(5001, &ended), None);
+        assert_eq!(error(&ended), None);
         ended.end = End::TimedOut;
-        assert!(
-            Iperf3
-                .server_error(5001, &ended)
-                .unwrap()
-                .contains("no client came")
-        );
+        assert!(error(&ended).unwrap().contains("no client came"));
         ended.end = End::Exited(ExitStatus::from_raw(256));
         ended.stderr = "iperf3: error - unable to start listener\niperf3: exiting\n".to_owned();
         let expected = "iperf3 server on port 5001: iperf3: error - unable to start listener";
-        assert_eq!(Iperf3.server_error(5001, &ended).unwrap(), expected);
+        assert_eq!(error(&ended).unwrap(), expected);
     }
 
-    fn parse(role: Role, json: &str) -> Result<BothEnds, String> {
+    fn parse(role: Role, json: &str) -> Result<BothEnds, FlowError> {
         Iperf3.parse(&spec(), &order(role), &finished(json))
     }
 

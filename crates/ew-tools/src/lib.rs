@@ -7,6 +7,7 @@
 
 mod discover;
 mod figures;
+mod flow_error;
 pub mod fuzzing;
 mod idle;
 mod iperf;

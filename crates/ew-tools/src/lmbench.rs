@@ -2,6 +2,7 @@
 //! (<https://sourceforge.net/projects/lmbench/>).
 
 use crate::figures::{bulk_of_rate, micros_ns, number_after, transactions};
+use crate::flow_error::FlowError;
 use crate::process::Finished;
 use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, or_last_words};
 use ew_model::record::Reported;
@@ -89,7 +90,7 @@ impl ExternalTool for Lmbench {
         spec: &RoundSpec,
         _order: &FlowOrder,
         finished: &Finished,
-    ) -> Result<BothEnds, String> {
+    ) -> Result<BothEnds, FlowError> {
         let ends = match spec.workload.kind {
             WorkloadKind::TcpStream => bandwidth(&finished.stderr, spec.window_ns),
             _ => latency(&finished.stderr, &spec.workload),

@@ -2,6 +2,7 @@
 //! tests' own selection of figures, except for TCP_SENDFILE, which is not among them.
 
 use crate::figures::{bulk, micros_ns, seconds_ns, time_of_bytes_ns, transactions};
+use crate::flow_error::FlowError;
 use crate::process::Finished;
 use crate::tool::{
     BothEnds, ExternalTool, SECOND_NS, ServerLife, Site, or_last_words, window_seconds,
@@ -85,7 +86,7 @@ impl ExternalTool for Netperf {
         spec: &RoundSpec,
         order: &FlowOrder,
         finished: &Finished,
-    ) -> Result<BothEnds, String> {
+    ) -> Result<BothEnds, FlowError> {
         let ends = match is_sendfile(&spec.workload) {
             true => sendfile_ends(&finished.stdout),
             false => Omni::of(&finished.stdout).ends(&spec.workload, order.role),

@@ -1,6 +1,7 @@
 //! NetPIPE over TCP, NPtcp 3.7 (<https://netpipe.cs.ksu.edu/>): one message size at a time.
 
 use crate::figures::{bulk_of_rate, number_after, seconds_ns, transactions};
+use crate::flow_error::FlowError;
 use crate::process::Finished;
 use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, or_last_words};
 use ew_model::record::Reported;
@@ -45,7 +46,7 @@ impl ExternalTool for Netpipe {
         spec: &RoundSpec,
         _order: &FlowOrder,
         finished: &Finished,
-    ) -> Result<BothEnds, String> {
+    ) -> Result<BothEnds, FlowError> {
         or_last_words(ends(spec, finished), "netpipe", finished)
     }
 }

@@ -1,6 +1,7 @@
 //! nuttcp 6 and later (<https://www.nuttcp.net/>): `key=value` words (-fparse).
 
 use crate::figures::{bulk, number_after, time_of_bytes_ns};
+use crate::flow_error::FlowError;
 use crate::process::Finished;
 use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, or_last_words, window_seconds};
 use ew_model::record::{DatagramCounts, Reported, StreamRecord};
@@ -57,7 +58,7 @@ impl ExternalTool for Nuttcp {
         spec: &RoundSpec,
         _order: &FlowOrder,
         finished: &Finished,
-    ) -> Result<BothEnds, String> {
+    ) -> Result<BothEnds, FlowError> {
         let is_udp = spec.workload.kind == WorkloadKind::UdpStream;
         or_last_words(ends(&finished.stdout, is_udp), "nuttcp", finished)
     }

@@ -1,8 +1,9 @@
 //! ping of iputils (<https://github.com/iputils/iputils>): the kernel of the other host answers.
 
 use crate::figures::{number_after, seconds_ns, transactions};
+use crate::flow_error::FlowError;
 use crate::process::Finished;
-use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, said, window_seconds};
+use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, no_figures, window_seconds};
 use ew_model::latency::{Histogram, Latency};
 use ew_model::record::Reported;
 use ew_model::workload::{Limit, Tool};
@@ -56,10 +57,10 @@ impl ExternalTool for Ping {
         spec: &RoundSpec,
         _order: &FlowOrder,
         finished: &Finished,
-    ) -> Result<BothEnds, String> {
+    ) -> Result<BothEnds, FlowError> {
         let times = times(&finished.stdout);
         let Some(summary) = times.summary() else {
-            return Err(format!("ping: {}", said(finished, &"no answer came")));
+            return Err(no_figures("ping", finished, "no answer came"));
         };
         let reported = Reported {
             min_ns: Some(summary.min_ns),

@@ -2,6 +2,7 @@
 //! units.
 
 use crate::figures::{bulk_of_rate, number_after, transactions};
+use crate::flow_error::FlowError;
 use crate::process::Finished;
 use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, or_last_words, window_seconds};
 use ew_model::record::Reported;
@@ -68,7 +69,7 @@ impl ExternalTool for Qperf {
         spec: &RoundSpec,
         _order: &FlowOrder,
         finished: &Finished,
-    ) -> Result<BothEnds, String> {
+    ) -> Result<BothEnds, FlowError> {
         let ends = match spec.workload.kind.is_bulk() {
             true => bandwidth(&finished.stdout),
             false => latency(spec, &finished.stdout),

@@ -1,9 +1,10 @@
 //! One round driven by a tool: servers at the accepting ends, clients at the opening ends.
 
 use crate::discover::find_program;
+use crate::flow_error::FlowError;
 use crate::idle;
 use crate::process::{Cancel, End, Finished, run_kept_until, run_to_end, run_until};
-use crate::tool::{ExternalTool, ServerLife, Site, external, install_hint};
+use crate::tool::{ExternalTool, ServerLife, Site, external};
 use ew_model::record::EndRecord;
 use ew_proto::message::{FlowOrder, FlowReport};
 use ew_proto::round::RoundSpec;
@@ -87,11 +88,12 @@ pub fn run_round(
 
 impl ToolRound {
     fn run(&self) -> Vec<FlowReport> {
-        if let Some(refusal) = self.spec.workload.refusal() {
-            let (key, problem, expected) = (refusal.key, refusal.problem, refusal.expected);
-            return self.all_failed(&format!("{key}: {problem}; expected {expected}"));
-        }
-        self.run_flows()
+        let Some(refusal) = self.spec.workload.refusal() else {
+            return self.run_flows();
+        };
+        let refused = Err(FlowError::Workload { refusal });
+        let orders = self.spec.flows.iter();
+        orders.map(|order| report(order, &refused)).collect()
     }
 
     /// A thread per server and per client: a process dies with the thread that started it.
@@ -118,8 +120,8 @@ impl ToolRound {
             let flows = orders.iter().zip(clients);
             flows
                 .map(|(o, asked)| {
-                    let result = asked.or_else(|| served.get(&o.server_port).cloned());
-                    report(o, result.unwrap_or(Ok(EndRecords::default())))
+                    let result = asked.as_ref().or_else(|| served.get(&o.server_port));
+                    report(o, result.unwrap_or(&Ok(EndRecords::default())))
                 })
                 .collect()
         })
@@ -179,7 +181,7 @@ impl ToolRound {
     }
 
     /// On a busy host a server may need longer than the gap until it listens.
-    fn ask_until_served(&self, program: &Path, order: &FlowOrder) -> Result<Finished, String> {
+    fn ask_until_served(&self, program: &Path, order: &FlowOrder) -> Result<Finished, FlowError> {
         let deadline_ns = self.last_chance_ns();
         let patience_ns = monotonic_ns() + READY_PATIENCE_NS;
         loop {
@@ -194,13 +196,9 @@ impl ToolRound {
         }
     }
 
-    fn program(&self, name: &str) -> Result<PathBuf, String> {
-        find_program(name).ok_or_else(|| {
-            format!(
-                "{name} is not installed on this host: {}, or leave out --tool",
-                install_hint(self.tool.tool())
-            )
-        })
+    fn program(&self, program: &'static str) -> Result<PathBuf, FlowError> {
+        let tool = self.tool.tool();
+        find_program(program).ok_or(FlowError::NotInstalled { program, tool })
     }
 
     fn site<'a>(&'a self, program: &'a Path) -> Site<'a> {
@@ -221,29 +219,25 @@ impl ToolRound {
         start_ns.saturating_add(self.tool.client_runtime_ns(&self.spec))
     }
 
-    fn no_result(&self, order: &FlowOrder) -> String {
-        let remedy = match self.spec.workload.limit {
-            Some(_) => "; if only the limit was not reached by then, raise `duration` or lower it",
-            None => "",
-        };
-        format!(
-            "{}: no result from {} {} s after the planned end{remedy}",
-            self.name(),
-            order.peer,
-            self.spec.workload.overrun_ns() / 1_000_000_000
-        )
+    fn no_result(&self, order: &FlowOrder) -> FlowError {
+        FlowError::NoResult {
+            tool: self.name(),
+            peer: order.peer,
+            seconds: self.spec.workload.overrun_ns() / 1_000_000_000,
+            is_limited: self.spec.workload.limit.is_some(),
+        }
     }
 
-    fn unless_cancelled(&self, finished: io::Result<Finished>) -> Result<Finished, String> {
-        let finished =
-            finished.map_err(|error| format!("{}: cannot be started: {error}", self.name()))?;
+    fn unless_cancelled(&self, finished: io::Result<Finished>) -> Result<Finished, FlowError> {
+        let tool = self.name();
+        let finished = finished.map_err(|source| FlowError::Start { tool, source })?;
         if finished.end == End::Cancelled {
             return Err(self.aborted());
         }
         Ok(finished)
     }
 
-    fn wait_until(&self, deadline_ns: u64) -> Result<(), String> {
+    fn wait_until(&self, deadline_ns: u64) -> Result<(), FlowError> {
         loop {
             if self.cancel.load(Ordering::Acquire) {
                 return Err(self.aborted());
@@ -256,17 +250,12 @@ impl ToolRound {
         }
     }
 
-    fn aborted(&self) -> String {
-        format!("{}: aborted", self.name())
+    fn aborted(&self) -> FlowError {
+        FlowError::Aborted { tool: self.name() }
     }
 
     fn name(&self) -> &'static str {
         self.tool.tool().name()
-    }
-
-    fn all_failed(&self, reason: &str) -> Vec<FlowReport> {
-        let orders = self.spec.flows.iter();
-        orders.map(|o| report(o, Err(reason.to_owned()))).collect()
     }
 }
 
@@ -284,8 +273,7 @@ struct EndRecords {
     receiver: Option<EndRecord>,
 }
 
-/// Or an error in words.
-type EndResult = Result<EndRecords, String>;
+type EndResult = Result<EndRecords, FlowError>;
 
 /// `None` when no thread could be started.
 type FlowThread<'scope> = Option<std::thread::ScopedJoinHandle<'scope, EndResult>>;
@@ -300,15 +288,14 @@ fn spawn<'scope>(
 
 fn result_of(thread: FlowThread<'_>) -> EndResult {
     let result = thread.and_then(|t| t.join().ok());
-    result.unwrap_or_else(|| {
-        Err("cannot start a thread for a process; raise the limit of processes (ulimit -u)".into())
-    })
+    result.unwrap_or(Err(FlowError::Thread))
 }
 
-fn report(order: &FlowOrder, result: EndResult) -> FlowReport {
+/// A server's result is that of all flows to its port.
+fn report(order: &FlowOrder, result: &EndResult) -> FlowReport {
     let (ends, error) = match result {
-        Ok(ends) => (ends, None),
-        Err(error) => (EndRecords::default(), Some(error)),
+        Ok(ends) => (ends.clone(), None),
+        Err(error) => (EndRecords::default(), Some(error.to_string())),
     };
     FlowReport {
         flow: order.flow,

@@ -1,6 +1,7 @@
 //! sockperf 3 (<https://github.com/Mellanox/sockperf>): ping-pong and throughput.
 
 use crate::figures::{bulk, micros_ns, number_after, seconds_ns, transactions};
+use crate::flow_error::FlowError;
 use crate::process::Finished;
 use crate::tool::{
     BothEnds, ExternalTool, ServerLife, Site, or_last_words, warm_up_seconds, window_seconds,
@@ -77,7 +78,7 @@ impl ExternalTool for Sockperf {
         spec: &RoundSpec,
         _order: &FlowOrder,
         finished: &Finished,
-    ) -> Result<BothEnds, String> {
+    ) -> Result<BothEnds, FlowError> {
         let ends = match spec.workload.kind {
             WorkloadKind::TcpStream => throughput(&finished.stdout, spec.workload.message_bytes),
             _ => round_trips(&finished.stdout, &spec.workload),

@@ -84,8 +84,8 @@ pub fn run_testdfsio(
     let settings = order.job.testdfsio.clone().unwrap_or_default();
     let hadoop = match Hadoop::find(&settings) {
         Ok(hadoop) => hadoop,
-        Err(words) => {
-            report.error = Some(words);
+        Err(error) => {
+            report.error = Some(error.to_string());
             return report;
         }
     };
@@ -113,7 +113,9 @@ pub fn run_testdfsio(
             None => FileOutcome::Done,
             Some(error) => FileOutcome::Failed { error },
         },
-        Err(error) => FileOutcome::Failed { error },
+        Err(error) => FileOutcome::Failed {
+            error: error.to_string(),
+        },
     };
     let record = |file: &u32| record(order, *file, &outcome);
     report.files = order.files.iter().map(record).collect();
@@ -143,6 +145,59 @@ fn record(order: &StorageOrder, file: u32, outcome: &FileOutcome) -> FileRecord 
     }
 }
 
+/// Why no job was submitted, or nothing is known of it.
+#[derive(Debug, thiserror::Error)]
+enum SubmitError {
+    /// No Hadoop where it should be.
+    #[error(
+        "--hadoop {given}: neither a program nor a directory with bin/yarn or bin/hadoop on this host; give HADOOP_HOME"
+    )]
+    NotHadoop {
+        /// As asked for.
+        given: String,
+    },
+    /// No Hadoop in any default place.
+    #[error(
+        "no Hadoop on this host: no yarn or hadoop below HADOOP_HOME, in PATH or in the default directories; give --hadoop DIRECTORY, or another host with --submit-on"
+    )]
+    NoHadoop,
+    /// No jar where it should be.
+    #[error("--testdfsio-jar {given}: there is no such file on this host")]
+    NotJar {
+        /// As asked for.
+        given: String,
+    },
+    /// No jar in any default place.
+    #[error(
+        "no {JAR_PREFIX}-*-{JAR_SUFFIX} next to {}: TestDFSIO is in it; give its path with --testdfsio-jar",
+        program.display()
+    )]
+    NoJar {
+        /// Hadoop's.
+        program: PathBuf,
+    },
+    /// The program does not start.
+    #[error("cannot start {}: {source}", program.display())]
+    Start {
+        /// Hadoop's.
+        program: PathBuf,
+        /// The system's.
+        source: io::Error,
+    },
+    /// The program's end cannot be waited for.
+    #[error(transparent)]
+    Wait(io::Error),
+    /// The program runs and submits nothing.
+    #[error(
+        "no job was submitted within {} s; the last line: {last_line}",
+        SUBMIT_LIMIT_NS / 1_000_000_000
+    )]
+    Late {
+        /// Of its output; `none` when there is none.
+        last_line: String,
+    },
+}
+
 /// What submits jobs on this host.
 struct Hadoop {
     program: PathBuf,
@@ -150,20 +205,16 @@ struct Hadoop {
 }
 
 impl Hadoop {
-    fn find(settings: &TestDfsio) -> Result<Self, String> {
+    fn find(settings: &TestDfsio) -> Result<Self, SubmitError> {
         let program = find_hadoop(settings.hadoop.as_deref())?;
         let jar = match &settings.jar {
             Some(jar) if Path::new(jar).is_file() => PathBuf::from(jar),
             Some(jar) => {
-                return Err(format!(
-                    "--testdfsio-jar {jar}: there is no such file on this host"
-                ));
+                let given = jar.clone();
+                return Err(SubmitError::NotJar { given });
             }
-            None => find_jar(&program).ok_or_else(|| {
-                format!(
-                    "no {JAR_PREFIX}-*-{JAR_SUFFIX} next to {}: TestDFSIO is in it; give its path with --testdfsio-jar",
-                    program.display()
-                )
+            None => find_jar(&program).ok_or_else(|| SubmitError::NoJar {
+                program: program.clone(),
             })?,
         };
         Ok(Self { program, jar })
@@ -187,7 +238,7 @@ impl Hadoop {
     }
 }
 
-fn find_hadoop(given: Option<&str>) -> Result<PathBuf, String> {
+fn find_hadoop(given: Option<&str>) -> Result<PathBuf, SubmitError> {
     let below = |home: &Path| {
         let programs = PROGRAMS.iter().map(|name| home.join("bin").join(name));
         programs.into_iter().find(|path| is_executable(path))
@@ -198,19 +249,14 @@ fn find_hadoop(given: Option<&str>) -> Result<PathBuf, String> {
             true => below(path),
             false => is_executable(path).then(|| path.to_owned()),
         };
-        return found.ok_or_else(|| {
-            format!(
-                "--hadoop {given}: neither a program nor a directory with bin/yarn or bin/hadoop on this host; give HADOOP_HOME"
-            )
-        });
+        let given = given.to_owned();
+        return found.ok_or(SubmitError::NotHadoop { given });
     }
     let home = std::env::var_os("HADOOP_HOME").map(PathBuf::from);
     let by_path = || PROGRAMS.iter().find_map(|name| find_program(name));
     let by_default = || DEFAULT_HOMES.iter().find_map(|home| below(Path::new(home)));
     let found = home.and_then(|home| below(&home)).or_else(by_path);
-    found.or_else(by_default).ok_or_else(|| {
-        "no Hadoop on this host: no yarn or hadoop below HADOOP_HOME, in PATH or in the default directories; give --hadoop DIRECTORY, or another host with --submit-on".to_owned()
-    })
+    found.or_else(by_default).ok_or(SubmitError::NoHadoop)
 }
 
 fn find_jar(program: &Path) -> Option<PathBuf> {
@@ -324,10 +370,12 @@ fn submit(
     cancelled: &AtomicBool,
     log: &mut Log,
     say: &mut dyn FnMut(String),
-) -> Result<Ended, String> {
+) -> Result<Ended, SubmitError> {
     let started = start(hadoop, words);
-    let (mut child, lines) =
-        started.map_err(|error| format!("cannot start {}: {error}", hadoop.program.display()))?;
+    let (mut child, lines) = started.map_err(|source| SubmitError::Start {
+        program: hadoop.program.clone(),
+        source,
+    })?;
     let ended = loop {
         match lines.recv_timeout(POLL) {
             Ok(line) => log.take(line, say),
@@ -338,15 +386,12 @@ fn submit(
         if cancelled.load(Ordering::Relaxed) {
             break Ok(Ended::Cancelled);
         }
-        if let Some(status) = child.0.try_wait().map_err(|error| error.to_string())? {
+        if let Some(status) = child.0.try_wait().map_err(SubmitError::Wait)? {
             break Ok(Ended::Exited(status));
         }
         if !log.is_submitted && monotonic_ns() > log.began_ns + SUBMIT_LIMIT_NS {
-            break Err(format!(
-                "no job was submitted within {} s; the last line: {}",
-                SUBMIT_LIMIT_NS / 1_000_000_000,
-                log.last_line()
-            ));
+            let last_line = log.last_line().to_owned();
+            break Err(SubmitError::Late { last_line });
         }
     };
     if let Ok(Ended::Exited(_)) = ended {

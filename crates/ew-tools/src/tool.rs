@@ -1,5 +1,6 @@
 //! What a tool must define to be driven.
 
+use crate::flow_error::FlowError;
 use crate::iperf::Iperf;
 use crate::iperf3::Iperf3;
 use crate::lmbench::Lmbench;
@@ -60,12 +61,16 @@ pub(crate) trait ExternalTool: Sync {
     }
 
     /// Why a server that has ended, or was ended, did not serve.
-    fn server_error(&self, port: u16, finished: &Finished) -> Option<String> {
-        let server = format!("{} server on port {port}", self.tool().name());
+    fn server_error(&self, port: u16, finished: &Finished) -> Option<FlowError> {
+        let tool = self.tool().name();
         match (finished.end, self.server_life()) {
             (End::Exited(status), ServerLife::OneClient) if status.success() => None,
-            (End::Exited(status), _) => Some(format!("{server}: {}", said(finished, &status))),
-            (_, ServerLife::OneClient) => Some(format!("{server}: no client came, or it stayed")),
+            (End::Exited(status), _) => Some(FlowError::ServerEnded {
+                tool,
+                port,
+                words: said(finished, &status),
+            }),
+            (_, ServerLife::OneClient) => Some(FlowError::NoClientOrStayed { tool, port }),
             (_, _) => None,
         }
     }
@@ -81,20 +86,18 @@ pub(crate) trait ExternalTool: Sync {
     }
 
     /// What a server that counts received.
-    fn parse_server(&self, _finished: &Finished) -> Result<EndRecord, String> {
-        Err(format!(
-            "{}: its server reports nothing",
-            self.tool().name()
-        ))
+    fn parse_server(&self, _finished: &Finished) -> Result<EndRecord, FlowError> {
+        let tool = self.tool().name();
+        Err(FlowError::ServerSilent { tool })
     }
 
-    /// What the client measured. The error is in words and names the tool.
+    /// What the client measured.
     fn parse(
         &self,
         spec: &RoundSpec,
         order: &FlowOrder,
         finished: &Finished,
-    ) -> Result<BothEnds, String>;
+    ) -> Result<BothEnds, FlowError>;
 }
 
 /// What commands are made for.
@@ -178,12 +181,20 @@ pub(crate) fn or_last_words(
     ends: Option<BothEnds>,
     program: &str,
     finished: &Finished,
-) -> Result<BothEnds, String> {
-    ends.ok_or_else(|| format!("{program}: {}", said(finished, &"it reported nothing")))
+) -> Result<BothEnds, FlowError> {
+    ends.ok_or_else(|| no_figures(program, finished, "it reported nothing"))
+}
+
+/// An error of a process' last words, else of what is missing.
+pub(crate) fn no_figures(program: &str, finished: &Finished, missing: &str) -> FlowError {
+    FlowError::NoFigures {
+        program: program.to_owned(),
+        words: said(finished, &missing),
+    }
 }
 
 /// A process' last words, else how it ended.
-pub(crate) fn said(finished: &Finished, otherwise: &dyn std::fmt::Display) -> String {
+fn said(finished: &Finished, otherwise: &dyn std::fmt::Display) -> String {
     let last = |text: &'_ str| {
         let mut lines = text.lines().rev().map(str::trim);
         lines.find(|line| !line.is_empty()).map(str::to_owned)

@@ -94,7 +94,7 @@ fn name_node(task: &StorageTask) -> Result<Option<NameNode>, Failure> {
     let Some(rest) = target.strip_prefix("hdfs://") else {
         return Ok(None);
     };
-    let target = HdfsTarget::parse(rest).map_err(|words| Failure::usage(anyhow!(words)))?;
+    let target = HdfsTarget::parse(rest).map_err(Failure::usage)?;
     let address = target.name_node().ok_or_else(|| {
         Failure::usage(anyhow!(
             "a fan-in asks the NameNode itself; write --target hdfs://HOST:PORT/DIRECTORY with the active one's RPC port"
@@ -124,7 +124,10 @@ fn maintenance(
 
 fn failure(error: StorageError) -> Failure {
     match error.problem {
-        Problem::BadTarget(_) | Problem::NotFound => Failure::usage(error),
+        Problem::BadTarget(_)
+        | Problem::NoClient(_)
+        | Problem::HostsFile(_)
+        | Problem::NotFound => Failure::usage(error),
         _ => Failure::failed(error),
     }
 }

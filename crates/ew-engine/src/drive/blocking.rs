@@ -22,7 +22,7 @@ pub(crate) fn drive(shared: &RoundShared, mut member: Member, scratch: &mut Scra
     // Where it broke before it could.
     ew_sys::thread::schedule_ordinarily();
     if let Err(broken) = ended {
-        note_end(shared, &stream, &broken);
+        note_end(shared, &stream, broken);
     }
     scratch.finish(member);
 }

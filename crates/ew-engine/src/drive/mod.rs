@@ -7,6 +7,7 @@ use crate::arrivals::Member;
 use crate::buffer::PageBuffer;
 use crate::round::RoundShared;
 use crate::stream::Stream;
+use crate::stream_error::StreamError;
 use crate::tally::Tally;
 use crate::workload::{Broken, Io, Poll};
 use std::io::ErrorKind;
@@ -71,16 +72,21 @@ impl Scratch {
 
 /// Notes why a stream ended. Once the round stops it is the peer's end of the round, or our own
 /// shutdown.
-fn note_end(shared: &RoundShared, stream: &Stream, broken: &Broken) {
+fn note_end(shared: &RoundShared, stream: &Stream, broken: Broken) {
     if shared.is_stopping() {
         return;
     }
-    let words = format!("{} {}: {}", broken.action, stream.peer, broken.error);
-    match broken.error.kind() {
+    let kind = broken.error.kind();
+    let error = StreamError::Broken {
+        action: broken.action,
+        peer: stream.peer,
+        source: broken.error,
+    };
+    match kind {
         // A peer that stops while data is on its way to it resets the connection.
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
-            stream.stopped_by_peer(words);
+            stream.stopped_by_peer(&error);
         }
-        _ => stream.fail(words),
+        _ => stream.fail(&error),
     }
 }

@@ -4,6 +4,7 @@ use super::{Scratch, note_end};
 use crate::arrivals::{Arrivals, Member};
 use crate::clock_wait::Cancelled;
 use crate::round::RoundShared;
+use crate::stream_error::StreamError;
 use crate::workload::{Broken, CALL_TIMEOUT, Poll, Wait};
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
@@ -82,17 +83,17 @@ impl EventLoop<'_> {
             Poll::Watched(&self.epoll, index as u64),
         );
         let adopted = member.machine.socket().map_or(Ok(()), |s| io.adopt(&s));
-        if let Err(error) = &adopted {
+        let is_over = adopted.is_err();
+        if let Err(source) = adopted {
             let peer = member.stream.peer;
-            member
-                .stream
-                .fail(format!("connection with {peer}: {error}"));
+            let error = StreamError::Connection { peer, source };
+            member.stream.fail(&error);
         }
         self.slots.push(Slot {
             member,
             tally,
             is_queued: false,
-            is_over: adopted.is_err(),
+            is_over,
             due_ns: 0,
         });
     }
@@ -124,7 +125,7 @@ impl EventLoop<'_> {
         let mut io = self.scratch.io(self.shared, stream, slot.tally, poll);
         match slot.member.machine.start(&mut io) {
             Ok(()) => self.enqueue(index),
-            Err(broken) => self.end(index, &broken),
+            Err(broken) => self.end(index, broken),
         }
     }
 
@@ -206,7 +207,7 @@ impl EventLoop<'_> {
                     slot.is_over = true;
                     return;
                 }
-                Err(broken) => return self.end(index, &broken),
+                Err(broken) => return self.end(index, broken),
             }
         }
         self.enqueue(index);
@@ -220,7 +221,7 @@ impl EventLoop<'_> {
         }
     }
 
-    fn end(&mut self, index: usize, broken: &Broken) {
+    fn end(&mut self, index: usize, broken: Broken) {
         let slot = &mut self.slots[index];
         slot.is_over = true;
         note_end(self.shared, &slot.member.stream, broken);

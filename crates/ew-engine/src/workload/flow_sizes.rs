@@ -9,6 +9,7 @@
 use super::requests::record;
 use super::tcp::{receive, send};
 use super::{Broken, Io, Machine, Prepared, Slot, Wait};
+use crate::stream_error::StreamError;
 use ew_model::ports::mixed;
 use ew_model::sizes::SizeClass;
 use ew_model::workload::Workload;
@@ -108,14 +109,14 @@ impl Messages {
         }
     }
 
-    fn source(&self, slot: &Slot<'_>) -> Result<Source, String> {
+    fn source(&self, slot: &Slot<'_>) -> Result<Source, StreamError> {
         let of_flow = |of_stream: f64| of_stream * f64::from(self.streams);
         let bits_per_sec = slot.stream.bits_per_sec.map(of_flow);
         if !self.is_at_a_load {
             return Ok(Source::Turns(Turns::default(), bits_per_sec));
         }
         let rate = bits_per_sec.filter(|rate| rate.is_finite() && *rate > 0.0);
-        let rate = rate.ok_or("the load of this flow is not known")?;
+        let rate = rate.ok_or(StreamError::NoLoad)?;
         let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
         let of_flow = arrivals
             .entry(slot.stream.flow)
@@ -137,7 +138,7 @@ impl Prepared for Messages {
         &self,
         slot: &Slot<'_>,
         connection: Arc<TcpStream>,
-    ) -> Result<Box<dyn Machine>, String> {
+    ) -> Result<Box<dyn Machine>, StreamError> {
         let classes = Arc::clone(&self.classes);
         Ok(match slot.stream.role {
             Role::Send => Box::new(Sender {

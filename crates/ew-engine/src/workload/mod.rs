@@ -43,8 +43,10 @@ mod udp_stream;
 
 use crate::counters::StreamCounters;
 use crate::data_ports::DataPorts;
+use crate::refusal::Refusal;
 use crate::round::RoundShared;
 use crate::stream::Stream;
+use crate::stream_error::StreamError;
 use crate::tally::Tally;
 use ew_model::record::FigureNote;
 use ew_model::workload::{Workload, WorkloadKind};
@@ -66,12 +68,12 @@ pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// What a round's streams share, made before any of them starts.
 pub(crate) trait Prepared: Send + Sync {
-    /// A connected stream's machine, with all the memory it will need. The error is in words.
+    /// A connected stream's machine, with all the memory it will need.
     fn machine(
         &self,
         slot: &Slot<'_>,
         connection: Arc<TcpStream>,
-    ) -> Result<Box<dyn Machine>, String>;
+    ) -> Result<Box<dyn Machine>, StreamError>;
 
     /// Bytes of [`Io::buffer`] that a stream with this role needs; the streams of a thread share
     /// one buffer.
@@ -94,8 +96,8 @@ pub(crate) trait Prepared: Send + Sync {
     }
 
     /// A stream's machine where the ends do not connect.
-    fn alone(&self, _slot: &Slot<'_>) -> Result<Box<dyn Machine>, String> {
-        Err("this workload needs a connection".to_owned())
+    fn alone(&self, _slot: &Slot<'_>) -> Result<Box<dyn Machine>, StreamError> {
+        Err(StreamError::Alone)
     }
 
     /// Whether this end counts payload, so that none is a failure.
@@ -137,10 +139,10 @@ pub(crate) trait Machine: Send {
 /// where theirs are.
 pub(crate) trait OwnSocket {
     /// Where the peer finds it, open from now on.
-    fn offer(&mut self, slot: &Slot<'_>) -> Result<Offer, String>;
+    fn offer(&mut self, slot: &Slot<'_>) -> Result<Offer, StreamError>;
 
     /// Learns where the peer's is.
-    fn accept_offer(&mut self, slot: &Slot<'_>, peer: Offer) -> Result<(), String>;
+    fn accept_offer(&mut self, slot: &Slot<'_>, peer: Offer) -> Result<(), StreamError>;
 }
 
 /// What a machine waits for.
@@ -209,12 +211,11 @@ impl Slot<'_> {
     }
 
     /// Where a port of the peer is reached from here.
-    fn reached_at(&self, port: u16) -> Result<SocketAddr, String> {
+    fn reached_at(&self, port: u16) -> Result<SocketAddr, StreamError> {
         let mut peer = self.stream.peer;
         let service = self.stream.service.as_ref().filter(|_| self.stream.opens);
         let translated = service.map_or(Some(port), |service| service.translated(port));
-        let port = translated
-            .ok_or_else(|| format!("{peer}: the Service does not lead to port {port}"))?;
+        let port = translated.ok_or(StreamError::Service { peer, port })?;
         peer.set_port(port);
         Ok(peer)
     }
@@ -243,7 +244,7 @@ pub(crate) enum Poll<'a> {
 }
 
 /// The registration of workloads.
-pub(crate) fn prepare(workload: &Workload) -> Result<Arc<dyn Prepared>, String> {
+pub(crate) fn prepare(workload: &Workload) -> Result<Arc<dyn Prepared>, Refusal> {
     match workload.kind {
         WorkloadKind::TcpStream => Ok(Arc::new(tcp_stream::TcpStreams::new(workload)?)),
         WorkloadKind::TcpRr => Ok(Arc::new(tcp_rr::TcpRequests::new(workload))),

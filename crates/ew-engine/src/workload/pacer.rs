@@ -1,5 +1,6 @@
 //! Sending at a rate: every byte has its time.
 
+use crate::refusal::Refusal;
 use ew_model::workload::Pace;
 
 /// A stall is made up for by sending faster, if it was not longer than this.
@@ -54,13 +55,13 @@ impl Pacer {
 }
 
 /// The lower of a stream's own rate and its part of the flow's.
-pub(super) fn stream_rate(pace: &Pace, streams: u32) -> Result<Option<f64>, String> {
+pub(super) fn stream_rate(pace: &Pace, streams: u32) -> Result<Option<f64>, Refusal> {
     let of_flow = pace.flow_bits_per_sec.map(|rate| rate / f64::from(streams));
     let rates = [pace.stream_bits_per_sec, of_flow];
     let rate = rates.into_iter().flatten().reduce(f64::min);
     match rate {
-        Some(rate) if !(rate.is_finite() && rate >= 1.0) => {
-            Err(format!("a stream cannot go at {rate} b/s"))
+        Some(bits_per_sec) if !(bits_per_sec.is_finite() && bits_per_sec >= 1.0) => {
+            Err(Refusal::StreamRate { bits_per_sec })
         }
         _ => Ok(rate),
     }
@@ -131,9 +132,9 @@ mod tests {
             };
             stream_rate(&pace, 4)
         };
-        assert_eq!(rate(None, None), Ok(None));
-        assert_eq!(rate(Some(100.0), Some(800.0)), Ok(Some(100.0)));
-        assert_eq!(rate(Some(300.0), Some(800.0)), Ok(Some(200.0)));
+        assert_eq!(rate(None, None).unwrap(), None);
+        assert_eq!(rate(Some(100.0), Some(800.0)).unwrap(), Some(100.0));
+        assert_eq!(rate(Some(300.0), Some(800.0)).unwrap(), Some(200.0));
         assert!(rate(Some(0.0), None).is_err());
         assert!(rate(None, Some(f64::NAN)).is_err());
     }

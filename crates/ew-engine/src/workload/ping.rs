@@ -19,7 +19,9 @@ use super::requests::{Asking, Schedule, record};
 use super::{Broken, Io, Machine, Prepared, Slot, Wait, cookie};
 use crate::buffer::PageBuffer;
 use crate::connect::is_timeout;
+use crate::refusal::Refusal;
 use crate::stream::Stream;
+use crate::stream_error::StreamError;
 use crate::tally::Tally;
 use ew_model::workload::Workload;
 use ew_proto::message::Role;
@@ -74,15 +76,11 @@ struct Pinger {
 struct Bystander;
 
 impl Pings {
-    pub(super) fn new(workload: &Workload) -> Result<Self, String> {
+    pub(super) fn new(workload: &Workload) -> Result<Self, Refusal> {
         let bytes = workload.message_bytes;
         let possible = wire::MIN_DATA_BYTES as u64..=wire::MAX_DATA_BYTES as u64;
         if !possible.contains(&bytes) {
-            return Err(format!(
-                "ping with {bytes} bytes of data; {} to {} are possible",
-                possible.start(),
-                possible.end()
-            ));
+            return Err(Refusal::EchoSize { bytes, possible });
         }
         let outstanding = u64::from(workload.outstanding.max(1));
         Ok(Self {
@@ -93,11 +91,11 @@ impl Pings {
         })
     }
 
-    fn pinger(&self, slot: &Slot<'_>) -> Result<Pinger, String> {
-        let (socket, dialect) = wire::open(slot.stream.peer.ip())?;
+    fn pinger(&self, slot: &Slot<'_>) -> Result<Pinger, StreamError> {
+        let peer = slot.stream.peer.ip();
+        let (socket, dialect) = wire::open(peer)?;
         let echo = wire::Echo::new(dialect, cookie::fresh()?, self.content.as_slice());
-        prepare(slot, &socket, &echo)
-            .map_err(|error| format!("ping {}: {error}", slot.stream.peer.ip()))?;
+        prepare(slot, &socket, &echo).map_err(|source| StreamError::Ping { peer, source })?;
         Ok(Pinger {
             socket,
             echo,
@@ -118,11 +116,11 @@ impl Prepared for Pings {
         &self,
         slot: &Slot<'_>,
         _connection: Arc<TcpStream>,
-    ) -> Result<Box<dyn Machine>, String> {
+    ) -> Result<Box<dyn Machine>, StreamError> {
         self.alone(slot)
     }
 
-    fn alone(&self, slot: &Slot<'_>) -> Result<Box<dyn Machine>, String> {
+    fn alone(&self, slot: &Slot<'_>) -> Result<Box<dyn Machine>, StreamError> {
         Ok(match slot.stream.role {
             Role::Send => Box::new(self.pinger(slot)?),
             Role::Receive => Box::new(Bystander),

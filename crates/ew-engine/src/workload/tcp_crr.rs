@@ -34,6 +34,7 @@ mod responder;
 use super::requests::Asking;
 use super::{Machine, Prepared, Slot, cookie};
 use crate::buffer::PageBuffer;
+use crate::stream_error::StreamError;
 use ew_model::workload::Workload;
 use ew_proto::message::Role;
 use std::net::TcpStream;
@@ -70,7 +71,7 @@ impl Prepared for TcpConnections {
         &self,
         slot: &Slot<'_>,
         _connection: Arc<TcpStream>,
-    ) -> Result<Box<dyn Machine>, String> {
+    ) -> Result<Box<dyn Machine>, StreamError> {
         let content = Arc::clone(&self.content);
         Ok(match slot.stream.role {
             Role::Send => Box::new(requester::Requester::new(slot, self.asking, content)),

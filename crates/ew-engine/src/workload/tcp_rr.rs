@@ -9,6 +9,7 @@ use super::requests::{Asking, Schedule, record};
 use super::tcp::{receive, send};
 use super::{Broken, Io, Machine, Prepared, Slot, Wait};
 use crate::buffer::PageBuffer;
+use crate::stream_error::StreamError;
 use ew_model::workload::Workload;
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
@@ -85,7 +86,7 @@ impl Prepared for TcpRequests {
         &self,
         slot: &Slot<'_>,
         connection: Arc<TcpStream>,
-    ) -> Result<Box<dyn Machine>, String> {
+    ) -> Result<Box<dyn Machine>, StreamError> {
         Ok(match slot.stream.role {
             Role::Send => Box::new(self.requester(slot, connection)),
             Role::Receive => Box::new(Responder {

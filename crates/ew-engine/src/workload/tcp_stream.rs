@@ -6,7 +6,9 @@
 use super::pacer::{Pacer, stream_rate};
 use super::transfer::{Content, ReceivePath, SendPath};
 use super::{Broken, Io, Machine, Prepared, Slot, Wait};
+use crate::refusal::Refusal;
 use crate::stream::Stream;
+use crate::stream_error::StreamError;
 use crate::tally::Tally;
 use ew_model::record::FigureNote;
 use ew_model::workload::{Limit, ReceiveMode, SendMode, Workload};
@@ -56,7 +58,7 @@ struct Receiver {
 }
 
 impl TcpStreams {
-    pub(super) fn new(workload: &Workload) -> Result<Self, String> {
+    pub(super) fn new(workload: &Workload) -> Result<Self, Refusal> {
         let message_bytes = workload.message_bytes;
         Ok(Self {
             content: Content::new(message_bytes as usize, workload.send_mode)?,
@@ -101,7 +103,7 @@ impl Prepared for TcpStreams {
         &self,
         slot: &Slot<'_>,
         connection: Arc<TcpStream>,
-    ) -> Result<Box<dyn Machine>, String> {
+    ) -> Result<Box<dyn Machine>, StreamError> {
         Ok(match slot.stream.role {
             Role::Send => Box::new(self.sender(slot, connection)),
             Role::Receive => Box::new(Receiver {

@@ -13,6 +13,7 @@
 use super::{Broken, Io, Machine, Prepared, Slot, Wait, requests};
 use crate::hello::{ACK_BYTES, Ends, HELLO_BYTES, Hello, acknowledgement, same_secret};
 use crate::stream::{Ports, Stream};
+use crate::stream_error::StreamError;
 use ew_model::record::{FigureNote, TracedPath};
 use ew_proto::message::{Role, RunToken};
 use ew_sys::clock::monotonic_ns;
@@ -223,11 +224,11 @@ impl Prepared for Traces {
         &self,
         slot: &Slot<'_>,
         _connection: Arc<TcpStream>,
-    ) -> Result<Box<dyn Machine>, String> {
+    ) -> Result<Box<dyn Machine>, StreamError> {
         self.alone(slot)
     }
 
-    fn alone(&self, slot: &Slot<'_>) -> Result<Box<dyn Machine>, String> {
+    fn alone(&self, slot: &Slot<'_>) -> Result<Box<dyn Machine>, StreamError> {
         Ok(match slot.stream.role {
             Role::Send => Box::new(Tracer::new(slot)),
             Role::Receive => Box::new(Bystander),

@@ -5,6 +5,7 @@ use super::busy_poll::BusyPoll;
 use super::tcp::{received, send, sent};
 use super::{Broken, CALL_TIMEOUT, Io, Slot};
 use crate::buffer::PageBuffer;
+use crate::refusal::Refusal;
 use crate::stream::Stream;
 use ew_model::record::FigureNote;
 use ew_model::workload::{ReceiveMode, SendMode};
@@ -61,12 +62,16 @@ pub(super) enum ReceivePath {
 
 impl Content {
     /// One message, which does not compress.
-    pub(super) fn new(message_bytes: usize, mode: SendMode) -> Result<Self, String> {
+    pub(super) fn new(message_bytes: usize, mode: SendMode) -> Result<Self, Refusal> {
         let memory = PageBuffer::incompressible(message_bytes);
         let file = match mode {
-            SendMode::Sendfile => Some(memory_file(memory.as_slice()).map_err(|error| {
-                format!("cannot make a file of {message_bytes} bytes in memory: {error}")
-            })?),
+            SendMode::Sendfile => {
+                let made = memory_file(memory.as_slice());
+                Some(made.map_err(|source| Refusal::MemoryFile {
+                    bytes: message_bytes,
+                    source,
+                })?)
+            }
             SendMode::Copy | SendMode::Zerocopy => None,
         };
         Ok(Self {

@@ -10,7 +10,9 @@
 
 use super::{Broken, Io, Offer, OwnSocket, Slot, cookie};
 use crate::connect::is_timeout;
+use crate::refusal::Refusal;
 use crate::stream::Ports;
+use crate::stream_error::StreamError;
 use ew_model::record::FigureNote;
 use ew_sys::datagram::{MAX_BYTES, Received, enlarge_receive_buffer, receive_many, send_many};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -61,18 +63,15 @@ pub(super) enum Sent {
 }
 
 /// Refuses datagrams that are too short for the header or do not fit into an IP packet.
-pub(super) fn check_bytes(what: &str, bytes: u64, least: usize) -> Result<usize, String> {
+pub(super) fn check_bytes(what: &'static str, bytes: u64, least: usize) -> Result<usize, Refusal> {
     let fits = usize::try_from(bytes).ok();
     fits.filter(|b| (least..=MAX_BYTES).contains(b))
-        .ok_or_else(|| {
-            format!("{what} of {bytes} bytes; over UDP {least} to {MAX_BYTES} are possible")
-        })
+        .ok_or(Refusal::DatagramSize { what, bytes, least })
 }
 
 impl OwnSocket for Channel {
-    fn offer(&mut self, _slot: &Slot<'_>) -> Result<Offer, String> {
-        let address = self.socket.local_addr();
-        let address = address.map_err(|error| format!("UDP socket: {error}"))?;
+    fn offer(&mut self, _slot: &Slot<'_>) -> Result<Offer, StreamError> {
+        let address = self.socket.local_addr().map_err(StreamError::UdpPort)?;
         Ok(Offer {
             port: address.port(),
             cookie: self.cookie,
@@ -80,14 +79,14 @@ impl OwnSocket for Channel {
     }
 
     /// Takes datagrams of this peer only from now on.
-    fn accept_offer(&mut self, slot: &Slot<'_>, offer: Offer) -> Result<(), String> {
+    fn accept_offer(&mut self, slot: &Slot<'_>, offer: Offer) -> Result<(), StreamError> {
         self.peer_cookie = offer.cookie;
         let is_served = slot.served_ports().is_some();
         self.awaits_peer.set(is_served);
         if !is_served {
             let peer = slot.reached_at(offer.port)?;
             let connected = self.socket.connect(peer);
-            connected.map_err(|error| format!("UDP to {peer}: {error}"))?;
+            connected.map_err(|source| StreamError::UdpPeer { peer, source })?;
         }
         let local = self.socket.local_addr().map_or(0, |a| a.port());
         slot.stream.set_ports(Ports {
@@ -104,10 +103,10 @@ impl OwnSocket for Channel {
 
 impl Channel {
     /// Opens the socket.
-    pub(super) fn open(slot: &Slot<'_>, connection: Arc<TcpStream>) -> Result<Self, String> {
+    pub(super) fn open(slot: &Slot<'_>, connection: Arc<TcpStream>) -> Result<Self, StreamError> {
         let peer = slot.stream.peer.ip();
         let cookie = cookie::fresh()?;
-        let socket = bind(slot).map_err(|error| format!("UDP socket for {peer}: {error}"))?;
+        let socket = bind(slot).map_err(|source| StreamError::UdpSocket { peer, source })?;
         Ok(Self {
             socket,
             cookie,

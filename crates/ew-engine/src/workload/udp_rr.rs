@@ -12,7 +12,9 @@ use super::requests::{Asking, Schedule, record};
 use super::sequence::Jitter;
 use super::udp::{Channel, HEADER_BYTES, PAUSE_NS, Sent, check_bytes};
 use super::{Broken, Io, Machine, OwnSocket, Prepared, Slot, Wait};
+use crate::refusal::Refusal;
 use crate::stream::Stream;
+use crate::stream_error::StreamError;
 use crate::tally::Tally;
 use ew_model::record::DatagramCounts;
 use ew_model::workload::Workload;
@@ -59,13 +61,14 @@ struct Responder {
 }
 
 impl UdpRequests {
-    pub(super) fn new(workload: &Workload) -> Result<Self, String> {
+    pub(super) fn new(workload: &Workload) -> Result<Self, Refusal> {
         let request_bytes = check_bytes("requests", workload.message_bytes, HEADER_BYTES)?;
         let response_bytes = check_bytes("responses", workload.answer_bytes(), HEADER_BYTES)?;
         if response_bytes > request_bytes {
-            return Err(format!(
-                "responses of {response_bytes} bytes to requests of {request_bytes}: over UDP a responder never sends more than it received; make requests as long as responses"
-            ));
+            return Err(Refusal::LongResponses {
+                request_bytes,
+                response_bytes,
+            });
         }
         let asking = Asking::new(workload);
         let fits = (BATCH_BYTES / request_bytes).clamp(1, MAX_AT_ONCE);
@@ -97,7 +100,7 @@ impl Prepared for UdpRequests {
         &self,
         slot: &Slot<'_>,
         connection: Arc<TcpStream>,
-    ) -> Result<Box<dyn Machine>, String> {
+    ) -> Result<Box<dyn Machine>, StreamError> {
         let channel = Channel::open(slot, connection)?;
         Ok(match slot.stream.role {
             Role::Send => Box::new(self.requester(slot, channel)),

@@ -12,7 +12,9 @@ use super::pacer::{Pacer, stream_rate};
 use super::sequence::{Jitter, Phase, Sequence};
 use super::udp::{Channel, HEADER_BYTES, PAUSE_NS, Sent, check_bytes};
 use super::{Broken, Io, Machine, OwnSocket, Prepared, Slot, Wait};
+use crate::refusal::Refusal;
 use crate::stream::Stream;
+use crate::stream_error::StreamError;
 use crate::tally::Tally;
 use ew_model::record::{DatagramCounts, FigureNote};
 use ew_model::workload::{Limit, Workload};
@@ -93,7 +95,7 @@ struct Receiver {
 }
 
 impl UdpStreams {
-    pub(super) fn new(workload: &Workload) -> Result<Self, String> {
+    pub(super) fn new(workload: &Workload) -> Result<Self, Refusal> {
         let message_bytes = check_bytes("datagrams", workload.message_bytes, MIN_BYTES)?;
         Ok(Self {
             message_bytes,
@@ -174,7 +176,7 @@ impl Prepared for UdpStreams {
         &self,
         slot: &Slot<'_>,
         connection: Arc<TcpStream>,
-    ) -> Result<Box<dyn Machine>, String> {
+    ) -> Result<Box<dyn Machine>, StreamError> {
         let channel = Channel::open(slot, connection)?;
         Ok(match slot.stream.role {
             Role::Send => Box::new(self.sender(slot, channel)),

@@ -35,7 +35,7 @@ pub(super) fn parse_flat(
             )));
         };
         let name = name.trim_end();
-        check_name(name).map_err(error)?;
+        check_name(name).map_err(|problem| error(problem.to_string()))?;
         let group = groups.entry(name.to_owned()).or_insert_with(|| GroupValue {
             value: String::new(),
             location: location(name, &format!("{origin}, line {number}")),
@@ -77,7 +77,7 @@ pub(super) fn parse_yaml(
     for (source, groups) in file {
         let mut values = BTreeMap::new();
         for (name, YamlValue(value)) in groups {
-            check_name(&name).map_err(error)?;
+            check_name(&name).map_err(|problem| error(problem.to_string()))?;
             let location = location(&format!("{source}:{name}"), origin);
             values.insert(name, GroupValue { value, location });
         }
@@ -90,17 +90,34 @@ fn location(group: &str, origin: &str) -> String {
     format!("group @{group} in {origin}")
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+/// Why a group cannot have its name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum NameError {
+    /// It has none.
+    #[error("group without a name; write `name: nodeset`")]
+    Missing,
+    /// It has one that a node set reads as something else.
+    #[error("group name `{name}` contains `{character}`, which a node set could not name")]
+    Character {
+        /// The name.
+        name: String,
+        /// The first one that is read so.
+        character: char,
+    },
+}
+
+fn check_name(name: &str) -> Result<(), NameError> {
     if name.is_empty() {
-        return Err("group without a name; write `name: nodeset`".into());
+        return Err(NameError::Missing);
     }
     match name
         .chars()
         .find(|c| c.is_whitespace() || NOT_IN_NAMES.contains(c))
     {
-        Some(c) => Err(format!(
-            "group name `{name}` contains `{c}`, which a node set could not name"
-        )),
+        Some(character) => Err(NameError::Character {
+            name: name.to_owned(),
+            character,
+        }),
         None => Ok(()),
     }
 }

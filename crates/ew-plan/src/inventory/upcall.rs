@@ -3,7 +3,7 @@
 
 use super::group_files::substitute;
 use super::groups::LookupError;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -15,6 +15,38 @@ use std::time::Duration;
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 const MAX_OUTPUT_BYTES: u64 = 16 << 20;
 const MAX_ERROR_BYTES: u64 = 4096;
+
+/// Why a command has printed nothing that can be used.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    /// There is no shell, or no process left.
+    #[error("sh cannot be started: {0}")]
+    Start(#[source] io::Error),
+    /// It ended with an error and no words.
+    #[error("its command failed")]
+    Failed,
+    /// It ended with an error.
+    #[error("its command failed: {words}")]
+    FailedWith {
+        /// Its own.
+        words: String,
+    },
+    /// What it printed is lost.
+    #[error("its output cannot be read: {0}")]
+    Output(#[source] io::Error),
+    /// It printed more than any group is.
+    #[error("its command printed {} MiB or more", MAX_OUTPUT_BYTES >> 20)]
+    TooMuch,
+    /// Its end cannot be waited for.
+    #[error(transparent)]
+    Wait(io::Error),
+    /// It did not end.
+    #[error("its command took longer than {} s and was ended", limit.as_secs())]
+    TooLong {
+        /// What it was given.
+        limit: Duration,
+    },
+}
 
 /// The commands of one group source.
 #[derive(Debug)]
@@ -73,8 +105,8 @@ impl Upcalls {
     }
 }
 
-/// What a command printed, or why there is nothing.
-fn run_shell(command: &str, directory: &PathBuf, limit: Duration) -> Result<String, String> {
+/// What a command printed.
+fn run_shell(command: &str, directory: &PathBuf, limit: Duration) -> Result<String, CommandError> {
     let mut child = Command::new("sh")
         .args(["-c", command])
         .current_dir(directory)
@@ -83,7 +115,7 @@ fn run_shell(command: &str, directory: &PathBuf, limit: Duration) -> Result<Stri
         .stderr(Stdio::piped())
         .process_group(0) // so that a pipeline can be ended as a whole
         .spawn()
-        .map_err(|e| format!("sh cannot be started: {e}"))?;
+        .map_err(CommandError::Start)?;
     let process_group = child.id();
     let errors = child
         .stderr
@@ -97,41 +129,35 @@ fn run_shell(command: &str, directory: &PathBuf, limit: Duration) -> Result<Stri
             let said = errors
                 .and_then(|e| e.recv_timeout(Duration::from_secs(1)).ok())
                 .unwrap_or_default();
-            let said = said.trim();
-            Err(if said.is_empty() {
-                "its command failed".to_owned()
-            } else {
-                format!("its command failed: {said}")
+            Err(match said.trim() {
+                "" => CommandError::Failed,
+                words => CommandError::FailedWith {
+                    words: words.to_owned(),
+                },
             })
         }
         Ok(Err(reason)) => Err(reason),
         Err(_) => {
             end_process_group(process_group);
-            Err(format!(
-                "its command took longer than {} s and was ended",
-                limit.as_secs()
-            ))
+            Err(CommandError::TooLong { limit })
         }
     }
 }
 
 /// The output, and whether the command ended well.
-fn collect(child: &mut Child) -> Result<(String, bool), String> {
+fn collect(child: &mut Child) -> Result<(String, bool), CommandError> {
     let mut output = Vec::new();
     if let Some(pipe) = child.stdout.take() {
         pipe.take(MAX_OUTPUT_BYTES)
             .read_to_end(&mut output)
-            .map_err(|e| format!("its output cannot be read: {e}"))?;
+            .map_err(CommandError::Output)?;
     }
     if output.len() as u64 == MAX_OUTPUT_BYTES {
         end_process_group(child.id());
-        child.wait().map_err(|e| e.to_string())?;
-        return Err(format!(
-            "its command printed {} MiB or more",
-            MAX_OUTPUT_BYTES >> 20
-        ));
+        child.wait().map_err(CommandError::Wait)?;
+        return Err(CommandError::TooMuch);
     }
-    let status = child.wait().map_err(|e| e.to_string())?;
+    let status = child.wait().map_err(CommandError::Wait)?;
     Ok((
         String::from_utf8_lossy(&output).into_owned(),
         status.success(),
@@ -165,7 +191,7 @@ fn end_process_group(group: u32) {
 mod tests {
     use super::*;
 
-    fn run(command: &str, limit: Duration) -> Result<String, String> {
+    fn run(command: &str, limit: Duration) -> Result<String, CommandError> {
         run_shell(command, &PathBuf::from("/"), limit)
     }
 
@@ -173,13 +199,10 @@ mod tests {
     fn output_and_failure() {
         let long = Duration::from_secs(60);
         assert_eq!(run("echo n1; echo n2", long).unwrap(), "n1\nn2\n");
-        assert!(
-            run("echo oh no >&2; exit 3", long)
-                .unwrap_err()
-                .contains("oh no")
-        );
-        assert!(run("exit 1", long).is_err());
-        assert!(run("yes", long).unwrap_err().contains("MiB"));
+        let refused = |command| run(command, long).unwrap_err().to_string();
+        assert!(refused("echo oh no >&2; exit 3").contains("oh no"));
+        assert_eq!(refused("exit 1"), "its command failed");
+        assert!(refused("yes").contains("MiB"));
     }
 
     #[test]
@@ -187,7 +210,9 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().display();
         let command = format!("sleep 1000 & echo $! > {path}; wait");
-        let error = run(&command, Duration::from_secs(2)).unwrap_err();
+        let error = run(&command, Duration::from_secs(2))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("longer"), "{error}");
         let child = std::fs::read_to_string(file.path()).unwrap();
         let stat = format!("/proc/{}/stat", child.trim());

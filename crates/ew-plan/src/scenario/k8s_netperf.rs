@@ -41,6 +41,22 @@ pub struct Translated {
     pub skipped: Vec<String>,
 }
 
+/// Why a test is not in the scenario.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+enum Skip {
+    /// It has a rate of requests as uperf means it.
+    #[error("`rate` is uperf's; write `request-rate` in a scenario of eastwest's")]
+    Rate,
+    /// It needs a workload that eastwest does not have.
+    #[error(
+        "profile {profile} has no workload in eastwest (TCP_STREAM, UDP_STREAM, TCP_RR, UDP_RR and TCP_CRR have)"
+    )]
+    Profile {
+        /// As written.
+        profile: String,
+    },
+}
+
 #[derive(Debug, Deserialize)]
 struct Listed {
     tests: Vec<Test>,
@@ -112,12 +128,10 @@ fn read(text: &str, file: &str) -> Result<Vec<(String, Test)>, K8sNetperfError> 
 }
 
 impl Test {
-    fn lines(&self, name: &str, paths: &[PodPath]) -> Result<String, String> {
+    fn lines(&self, name: &str, paths: &[PodPath]) -> Result<String, Skip> {
         let kind = self.kind()?;
         if self.rate.is_some() {
-            return Err(
-                "`rate` is uperf's; write `request-rate` in a scenario of eastwest's".to_owned(),
-            );
+            return Err(Skip::Rate);
         }
         let own = [PodPath::ClusterIp];
         let paths = if self.service == Some(true) {
@@ -150,17 +164,16 @@ impl Test {
         Ok(lines)
     }
 
-    fn kind(&self) -> Result<WorkloadKind, String> {
+    fn kind(&self) -> Result<WorkloadKind, Skip> {
         match self.profile.to_uppercase().as_str() {
             "TCP_STREAM" => Ok(WorkloadKind::TcpStream),
             "UDP_STREAM" => Ok(WorkloadKind::UdpStream),
             "TCP_RR" => Ok(WorkloadKind::TcpRr),
             "UDP_RR" => Ok(WorkloadKind::UdpRr),
             "TCP_CRR" => Ok(WorkloadKind::TcpCrr),
-            _ => Err(format!(
-                "profile {} has no workload in eastwest (TCP_STREAM, UDP_STREAM, TCP_RR, UDP_RR and TCP_CRR have)",
-                self.profile
-            )),
+            _ => Err(Skip::Profile {
+                profile: self.profile.clone(),
+            }),
         }
     }
 }

@@ -95,12 +95,12 @@ pub(super) fn width(node: &Node, key: &str) -> Result<f64, ScenarioError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::{ScenarioError, parse};
     use ew_model::scenario::{AutoSamples, Test};
 
-    fn test(samples: &str) -> Result<Test, String> {
+    fn test(samples: &str) -> Result<Test, ScenarioError> {
         let text = format!("name: a\ntests:\n  - {{pattern: pair, samples: {samples}}}\n");
-        let scenario = parse(&text, "my.yaml", &[]).map_err(|error| error.to_string())?;
+        let scenario = parse(&text, "my.yaml", &[])?;
         Ok(scenario.tests[0].clone())
     }
 
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told() {
         let reported = |samples: &str, words: &str| {
-            let message = test(samples).unwrap_err();
+            let message = test(samples).unwrap_err().to_string();
             assert!(message.starts_with("my.yaml:3:"), "{message}");
             assert!(message.contains(words), "{message}");
         };

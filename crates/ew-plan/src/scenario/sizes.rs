@@ -114,11 +114,11 @@ fn series(from: u64, to: u64, perturbation: u64) -> BTreeSet<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::{ScenarioError, parse};
 
-    fn sizes(value: &str) -> Result<Vec<u64>, String> {
+    fn sizes(value: &str) -> Result<Vec<u64>, ScenarioError> {
         let text = format!("name: a\ntests:\n  - {{pattern: pair, sizes: {value}}}\n");
-        let scenario = parse(&text, "my.yaml", &[]).map_err(|error| error.to_string())?;
+        let scenario = parse(&text, "my.yaml", &[])?;
         Ok(scenario.tests[0].sizes.clone())
     }
 
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told() {
         let reported = |value: &str, words: &str| {
-            let message = sizes(value).unwrap_err();
+            let message = sizes(value).unwrap_err().to_string();
             assert!(message.starts_with("my.yaml:3:"), "{message}");
             assert!(message.contains(words), "{message}");
         };

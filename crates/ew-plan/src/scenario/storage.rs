@@ -153,12 +153,12 @@ fn items<'a>(node: &'a Node, key: &str) -> &'a [Node] {
 
 #[cfg(test)]
 mod tests {
-    use crate::scenario::parse_file;
+    use crate::scenario::{ScenarioError, parse_file};
     use ew_model::storage::StorageOperation;
 
-    fn read(storage: &str) -> Result<super::StorageSettings, String> {
+    fn read(storage: &str) -> Result<super::StorageSettings, ScenarioError> {
         let text = format!("name: s\nstorage:\n{storage}");
-        let file = parse_file(&text, "s.yaml", &[]).map_err(|error| error.to_string())?;
+        let file = parse_file(&text, "s.yaml", &[])?;
         assert!(file.scenario.tests.is_empty());
         Ok(file.storage.unwrap())
     }
@@ -192,7 +192,7 @@ mod tests {
                 "not both",
             ),
         ] {
-            let error = read(storage).unwrap_err();
+            let error = read(storage).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
     }

@@ -632,14 +632,14 @@ mod tests {
     use super::super::parse;
     use super::*;
 
-    fn workload(settings: &str) -> Result<Workload, String> {
+    fn workload(settings: &str) -> Result<Workload, ScenarioError> {
         let text = format!("name: a\ntests:\n  - {{pattern: pair, {settings}}}\n");
-        let scenario = parse(&text, "my.yaml", &[]).map_err(|error| error.to_string())?;
+        let scenario = parse(&text, "my.yaml", &[])?;
         Ok(scenario.tests[0].workload.clone())
     }
 
     fn refused(settings: &str, words: &str) {
-        let message = workload(settings).unwrap_err();
+        let message = workload(settings).unwrap_err().to_string();
         assert!(message.starts_with("my.yaml:3:"), "{message}");
         assert!(message.contains(words), "{settings}: {message}");
     }

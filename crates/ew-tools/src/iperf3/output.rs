@@ -1,6 +1,7 @@
 //! The output of `iperf3 -J`, turned into records of both ends.
 
 use super::SECOND_NS;
+use crate::flow_error::FlowError;
 use crate::tool::BothEnds;
 use ew_model::record::{DatagramCounts, EndRecord, Interval, StreamRecord, TcpInfo};
 use ew_proto::message::{FlowOrder, Role};
@@ -120,17 +121,14 @@ struct StreamEnd {
 impl Output {
     /// The client's own end has the intervals; the other end's figures came over iperf3's control
     /// connection.
-    pub(super) fn into_ends(mut self, order: &FlowOrder) -> Result<BothEnds, String> {
+    pub(super) fn into_ends(mut self, order: &FlowOrder) -> Result<BothEnds, FlowError> {
         let sent = self.end.sum_sent.as_ref();
         let received = self.end.sum_received.as_ref();
         let (Some(sent), Some(received)) = (sent, received) else {
-            return Err("iperf3: the result has no totals".to_owned());
+            return Err(FlowError::NoTotals);
         };
         if received.bytes == 0 {
-            return Err(format!(
-                "iperf3: no data moved between this host and {}",
-                order.peer
-            ));
+            return Err(FlowError::NothingMoved { peer: order.peer });
         }
         let intervals = std::mem::take(&mut self.intervals.counted);
         let (sender_intervals, receiver_intervals) = match order.role {
@@ -404,7 +402,7 @@ mod tests {
         assert_eq!(ends.receiver.intervals.len(), 2);
     }
 
-    fn parse(role: Role, json: &str) -> Result<BothEnds, String> {
+    fn parse(role: Role, json: &str) -> Result<BothEnds, FlowError> {
         let output: Output = serde_json::from_str(json).unwrap();
         let peer = "198.18.0.2:5001".parse().unwrap();
         let order = FlowOrder::new(FlowId(1), role, true, peer);

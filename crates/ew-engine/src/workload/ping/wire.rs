@@ -3,6 +3,7 @@
 //!
 //! An echo's data begins with the stream's cookie and the echo's number, 8 bytes each, big endian.
 
+use crate::stream_error::StreamError;
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 use std::io;
 use std::net::IpAddr;
@@ -44,9 +45,8 @@ pub(super) struct Echo {
     packet: Vec<u8>,
 }
 
-/// A socket for echoes: a datagram socket where the user's group may have one, else a raw one. The
-/// error is in words.
-pub(super) fn open(address: IpAddr) -> Result<(Socket, Dialect), String> {
+/// A socket for echoes: a datagram socket where the user's group may have one, else a raw one.
+pub(super) fn open(address: IpAddr) -> Result<(Socket, Dialect), StreamError> {
     let is_v6 = address.is_ipv6();
     let (domain, protocol) = match address {
         IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
@@ -54,15 +54,13 @@ pub(super) fn open(address: IpAddr) -> Result<(Socket, Dialect), String> {
     };
     let socket = |kind| Socket::new(domain, kind, Some(protocol));
     let dialect = |is_raw| Dialect { is_v6, is_raw };
-    let refused = match socket(Type::DGRAM) {
+    let datagram = match socket(Type::DGRAM) {
         Ok(opened) => return Ok((opened, dialect(false))),
         Err(error) => error,
     };
     match socket(Type::RAW) {
         Ok(opened) => Ok((opened, dialect(true))),
-        Err(error) => Err(format!(
-            "ping: this host gives the agent no ICMP socket, neither for datagrams ({refused}) nor raw ({error}); allow the agent's group with `sysctl -w net.ipv4.ping_group_range='0 2147483647'`, or run the agent with CAP_NET_RAW"
-        )),
+        Err(source) => Err(StreamError::IcmpSocket { datagram, source }),
     }
 }
 

@@ -5,9 +5,10 @@ use super::super::tcp::{receive, send};
 use super::super::{Broken, Io, Machine, Offer, OwnSocket, Slot, Wait};
 use super::prefix;
 use crate::buffer::PageBuffer;
-use crate::connect::is_timeout;
+use crate::connect::{ConnectError, is_timeout};
 use crate::settings::Settings;
 use crate::stream::Ports;
+use crate::stream_error::StreamError;
 use ew_sys::clock::monotonic_ns;
 use ew_sys::connection::dissolve;
 use ew_sys::socket::choose_port_at_connect;
@@ -103,11 +104,11 @@ impl Requester {
 
 impl OwnSocket for Requester {
     /// It listens nowhere, and only wants to be notified.
-    fn offer(&mut self, _slot: &Slot<'_>) -> Result<Offer, String> {
+    fn offer(&mut self, _slot: &Slot<'_>) -> Result<Offer, StreamError> {
         Ok(Offer { port: 0, cookie: 0 })
     }
 
-    fn accept_offer(&mut self, slot: &Slot<'_>, peer: Offer) -> Result<(), String> {
+    fn accept_offer(&mut self, slot: &Slot<'_>, peer: Offer) -> Result<(), StreamError> {
         let length = self.asking.request_bytes.min(HEAD_BYTES);
         let content = &self.content.as_slice()[..length];
         let prefix = prefix(peer.cookie, self.asking.request_bytes);
@@ -118,8 +119,9 @@ impl OwnSocket for Requester {
             local: 0,
             peer: peer.port,
         });
-        let socket = self.route.socket();
-        self.socket = Some(socket.map_err(|e| format!("connect {}: {e}", self.route.peer))?);
+        let peer = self.route.peer;
+        let failed = |source| ConnectError::Failed { peer, source };
+        self.socket = Some(self.route.socket().map_err(failed)?);
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use crate::buffer::PageBuffer;
 use crate::connect::is_timeout;
 use crate::settings::{BACKLOG, tcp_socket};
 use crate::stream::Ports;
+use crate::stream_error::StreamError;
 use ew_sys::clock::monotonic_ns;
 use ew_sys::connection::{accept_with_data, receive_now, send_before_more};
 use ew_sys::socket::{Interest, wait_ready};
@@ -83,11 +84,10 @@ impl Responder {
 }
 
 impl OwnSocket for Responder {
-    fn offer(&mut self, slot: &Slot<'_>) -> Result<Offer, String> {
+    fn offer(&mut self, slot: &Slot<'_>) -> Result<Offer, StreamError> {
         let address = slot.shared.address;
         let opened = listen(slot);
-        let (listener, port) =
-            opened.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+        let (listener, port) = opened.map_err(|source| StreamError::Listen { address, source })?;
         self.listener = Some(listener);
         slot.stream.set_ports(Ports {
             local: port,
@@ -98,7 +98,7 @@ impl OwnSocket for Responder {
     }
 
     /// Requesters come from anywhere.
-    fn accept_offer(&mut self, _slot: &Slot<'_>, _peer: Offer) -> Result<(), String> {
+    fn accept_offer(&mut self, _slot: &Slot<'_>, _peer: Offer) -> Result<(), StreamError> {
         Ok(())
     }
 }

@@ -245,8 +245,8 @@ fn scalar(value: &Value) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn json(text: &str) -> Result<HostFile, String> {
-        read_json(Path::new("hosts.json"), text).map_err(|error| error.to_string())
+    fn json(text: &str) -> Result<HostFile, InventoryError> {
+        read_json(Path::new("hosts.json"), text)
     }
 
     fn racks(file: &HostFile) -> Vec<String> {
@@ -278,7 +278,7 @@ mod tests {
             ),
             ("{", "not valid JSON"),
         ] {
-            let error = json(wrong).unwrap_err();
+            let error = json(wrong).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
     }

@@ -1,0 +1,38 @@
+//! What keeps this host from being a client of a store.
+
+use crate::s3::in_words;
+use hdfs_native::HdfsError;
+use std::io;
+
+/// Why there is no client of a store on this host.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The system does not say who we are.
+    #[error("{0}")]
+    OwnUser(#[source] io::Error),
+    /// The user has no name, and HDFS knows only names.
+    #[error(
+        "user {id} has no name in /etc/passwd; set HADOOP_USER_NAME in the environment of each host's agent"
+    )]
+    NoUserName {
+        /// Its number.
+        id: u32,
+    },
+    /// Nobody to sign requests for.
+    #[error(
+        "no credentials; set {variable} in the environment of each host's agent (over ssh: in ~/.ssh/environment or the shell's profile)"
+    )]
+    NoCredentials {
+        /// The first one that is missing.
+        variable: &'static str,
+    },
+    /// No threads to drive the connections.
+    #[error("{0}")]
+    Threads(#[source] io::Error),
+    /// HDFS's client refuses what it is made of.
+    #[error("{0}")]
+    Hdfs(#[source] Box<HdfsError>),
+    /// S3's client refuses what it is made of.
+    #[error("{}", in_words(.0))]
+    S3(#[source] Box<object_store::Error>),
+}
