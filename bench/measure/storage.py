@@ -220,7 +220,7 @@ def in_turns(cluster, turns, words):
         runs = {name: cluster.run(name, "--target", f"{URL}/", *commands[name], limit=900) for name in order}
         for name, done in runs.items():
             if done.returncode != 0:
-                raise CouldNotRun(f"{name}: exit {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}")
+                raise CouldNotRun(f"{name}: exit {done.returncode}: {what_failed(done.result)} {done.stderr[-500:]}")
             for step in done.result["steps"]:
                 if step["operation"] in OPERATIONS:
                     figures[name][step["operation"]].append((step["dfsio"]["throughput_mb_per_sec"], step["exec_s"]))
@@ -230,6 +230,12 @@ def in_turns(cluster, turns, words):
         shown = ", ".join(f"{operation} {figures['dfsio'][operation][-1][0]:.1f} and {figures['testdfsio'][operation][-1][0]:.1f}" for operation in OPERATIONS)
         note(f"turn {turn} of {turns}: {shown} MB/s, load {os.getloadavg()[0]:.0f}")
     return figures, start_ups
+
+
+def what_failed(result):
+    """Of every step, and of the run."""
+    steps = [(step["operation"], step["failures"], step["missing"], step["corrupt"]) for step in result.get("steps", [])]
+    return f"{[step for step in steps if any(step[1:])]} {result.get('warnings')}"
 
 
 def own_start_up(cluster, done):
