@@ -19,7 +19,7 @@ KNEE = 3
 SLOW_DISK = 6_000_000
 START_UP_BAR = 1 / 5
 # The NameNode reserves space for every block in flight, and releases it late where files are overwritten at once.
-FAN_IN_DISK_MIB = 4000
+DISK_MIB = 4000
 # Nothing but programs and CPUs limits the comparison of programs.
 FAST_LAB = LAB.replace("125M", "10G").replace("200M", "10G").replace("1G", "10G").replace("4G", "40G")
 
@@ -29,14 +29,14 @@ def measure(_):
     runs = setting("BENCH_RUNS", 10)
     parts = os.environ.get("BENCH_PARTS", ",".join(PARTS)).split(",")
     if "fan-in" in parts or "disk" in parts:
-        with cluster_up(binary(), disk_mib=FAN_IN_DISK_MIB) as cluster:
+        with cluster_up(binary(), disk_mib=DISK_MIB) as cluster:
             if "fan-in" in parts:
                 fan_in(cluster, runs)
             if "disk" in parts:
                 slow_disk(cluster, runs)
     if "testdfsio" in parts:
         # Java's own compilers, all of them.
-        with cluster_up(binary(), FAST_LAB, SYNCED, jvm=FULL_JVM) as cluster:
+        with cluster_up(binary(), FAST_LAB, SYNCED, jvm=FULL_JVM, disk_mib=DISK_MIB) as cluster:
             cluster.yarn_up(CLIENTS)
             against_testdfsio(cluster, setting("BENCH_TURNS", 9))
 
