@@ -73,7 +73,7 @@ faults: binary
 	EASTWEST="$(abspath $(BINARY))" python3 -B bench/measure/faults.py $(if $(SEEDS),--seeds $(SEEDS))
 
 sim:
-	cargo run --locked --release --package ew-rehearsal --example rehearse -- $(or $(SEEDS),1-1000)
+	cargo run --locked --profile sim --package ew-rehearsal --example rehearse -- $(or $(SEEDS),1-1000)
 
 # Seeds from 1000 on: rules may be tuned with what is recorded here.
 corpus: binary
