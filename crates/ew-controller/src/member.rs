@@ -43,6 +43,8 @@ pub(crate) enum Command {
 /// Everything a member's task needs.
 pub(crate) struct MemberTask {
     pub(crate) id: HostId,
+    /// Which of the host's launches this is, from 1.
+    pub(crate) launch: u32,
     pub(crate) host: Host,
     pub(crate) launcher: Arc<dyn Launcher>,
     pub(crate) welcome: Welcome,
@@ -76,6 +78,7 @@ impl MemberTask {
         };
         self.report(FleetEvent::Ended {
             host: self.id,
+            launch: self.launch,
             unclean,
         })
         .await;
@@ -385,6 +388,7 @@ mod tests {
         let ssh = Ssh::new(Payload::new(agent), options).unwrap();
         MemberTask {
             id: HostId(0),
+            launch: 1,
             host: Host {
                 name: "a".into(),
                 address: None,

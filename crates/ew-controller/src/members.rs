@@ -39,6 +39,8 @@ pub(crate) enum FleetEvent {
     /// A member's task is over; why its cleanup was not confirmed, if so.
     Ended {
         host: HostId,
+        /// Which of the host's launches it served.
+        launch: u32,
         unclean: Option<String>,
     },
     /// Ctrl-C, SIGTERM or SIGHUP.
@@ -234,6 +236,7 @@ impl Members {
         let (commands, receiver) = mpsc::channel(MAX_QUEUED_COMMANDS);
         let task = MemberTask {
             id,
+            launch: launches,
             welcome: Welcome {
                 host: id,
                 address: host.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
@@ -482,22 +485,25 @@ impl Members {
                     },
                 );
             }
-            FleetEvent::Ended { host, unclean } => self.on_ended(*host, unclean.as_ref()),
+            FleetEvent::Ended {
+                host,
+                launch,
+                unclean,
+            } => self.on_ended(*host, *launch, unclean.as_ref()),
             FleetEvent::Agent(..) | FleetEvent::Interrupt | FleetEvent::Deadline => {}
         }
     }
 
-    fn on_ended(&mut self, host: HostId, unclean: Option<&String>) {
+    /// A host that was lost may be up again by the time that its former task is over.
+    fn on_ended(&mut self, host: HostId, launch: u32, unclean: Option<&String>) {
         self.running_tasks -= 1;
         if let Some(reason) = unclean {
             self.unclean
                 .push((self.inventory.name(host).to_owned(), reason.clone()));
         }
-        if let Some(Member {
-            state: State::Up { .. },
-            ..
-        }) = self.members.get(&host)
-        {
+        let member = self.members.get(&host);
+        let is_its = |member: &&Member| member.launches == launch;
+        if let Some(State::Up { .. }) = member.filter(is_its).map(|member| &member.state) {
             self.set_state(
                 host,
                 State::Down {
