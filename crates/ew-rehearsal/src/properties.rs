@@ -4,8 +4,9 @@ use crate::run::Trace;
 use crate::world::End;
 use ew_model::event::RunEvent;
 use ew_model::inventory::HostId;
-use ew_model::plan::{FlowId, Plan, RoundIndex, StageIndex};
+use ew_model::plan::{FlowId, Plan, RoundIndex, Stage, StageIndex};
 use ew_model::record::{FlowOutcome, FlowRecord};
+use ew_model::workload::StreamCount;
 use ew_proto::agent_session::WELCOME_DEADLINE_NS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -134,7 +135,7 @@ impl<'a> Facts<'a> {
             return found;
         };
         for (index, stage) in (0..).map(StageIndex).zip(&plan.stages) {
-            if !self.finished.contains(&index) {
+            if !self.finished.contains(&index) || ends_early(stage) {
                 continue;
             }
             for (number, round) in (0..).map(RoundIndex).zip(&stage.rounds) {
@@ -142,7 +143,7 @@ impl<'a> Facts<'a> {
                     .flows
                     .iter()
                     .filter(|f| !known.contains(&(index, number, f.id)));
-                if missing.count() > 0 && stage.auto.is_none() {
+                if missing.count() > 0 {
                     found.push(format!(
                         "stage {} round {}: planned flows without an outcome",
                         index.0, number.0
@@ -188,7 +189,7 @@ impl<'a> Facts<'a> {
     fn time(&self) -> Option<String> {
         let planned_ns: u64 = self.plan.map_or(0, |plan| {
             let stages = plan.stages.iter();
-            stages.map(ew_model::plan::Stage::planned_ns).sum()
+            stages.map(Stage::planned_ns).sum()
         });
         let took_ns = self.trace.took_ns;
         if let Some(first_ns) = self.trace.drawn.interrupts_ns.first()
@@ -276,6 +277,11 @@ fn states(trace: &Trace) -> Vec<String> {
         *state = after;
     }
     found
+}
+
+/// Whether the stage's rounds run only until they have shown enough.
+fn ends_early(stage: &Stage) -> bool {
+    stage.auto.is_some() || stage.workload.stream_count == StreamCount::Doubling
 }
 
 fn flow(row: &FlowRecord) -> String {
