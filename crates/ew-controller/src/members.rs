@@ -428,26 +428,7 @@ impl Members {
         }
         match event {
             FleetEvent::Agent(id, ControllerEvent::Ready { facts, data_port }) => {
-                if let Some(network) = &self.options.network {
-                    self.inventory.hosts[id.index()].address =
-                        network.address_on(&facts.interfaces);
-                }
-                let state = State::Up {
-                    wall_clock_off_ns: self.clock.realtime_ns().abs_diff(facts.realtime_ns),
-                    facts: facts.clone(),
-                    data_port: *data_port,
-                };
-                self.set_state(*id, state);
-                if let Some(member) = self.members.get_mut(id) {
-                    member.was_up = true;
-                }
-                if let Some((_, relay)) = &self.relay {
-                    let name = self.inventory.name(*id);
-                    match self.data_address(*id) {
-                        Some(address) => relay.is_up(name, address),
-                        None => relay.is_gone(name),
-                    }
-                }
+                self.on_ready(*id, facts, *data_port);
             }
             FleetEvent::Agent(id, ControllerEvent::Stopped) => {
                 if let Some(member) = self.members.get_mut(id) {
@@ -469,22 +450,7 @@ impl Members {
                 }
             }
             FleetEvent::Agent(id, ControllerEvent::Lost { reason: message })
-            | FleetEvent::LaunchFailed { host: id, message } => {
-                let state = self.members.get(id).map(|member| &member.state);
-                if let Some(State::Up { .. }) = state {
-                    let up = self.alive().len();
-                    self.conditions.lost(self.clock.now_ns(), up);
-                }
-                if let Some((_, relay)) = &self.relay {
-                    relay.is_gone(self.inventory.name(*id));
-                }
-                self.set_state(
-                    *id,
-                    State::Down {
-                        message: message.clone(),
-                    },
-                );
-            }
+            | FleetEvent::LaunchFailed { host: id, message } => self.on_lost(*id, message),
             FleetEvent::Ended {
                 host,
                 launch,
@@ -492,6 +458,41 @@ impl Members {
             } => self.on_ended(*host, *launch, unclean.as_ref()),
             FleetEvent::Agent(..) | FleetEvent::Interrupt | FleetEvent::Deadline => {}
         }
+    }
+
+    fn on_ready(&mut self, id: HostId, facts: &HostFacts, data_port: u16) {
+        if let Some(network) = &self.options.network {
+            self.inventory.hosts[id.index()].address = network.address_on(&facts.interfaces);
+        }
+        let state = State::Up {
+            wall_clock_off_ns: self.clock.realtime_ns().abs_diff(facts.realtime_ns),
+            facts: Box::new(facts.clone()),
+            data_port,
+        };
+        self.set_state(id, state);
+        if let Some(member) = self.members.get_mut(&id) {
+            member.was_up = true;
+        }
+        if let Some((_, relay)) = &self.relay {
+            let name = self.inventory.name(id);
+            match self.data_address(id) {
+                Some(address) => relay.is_up(name, address),
+                None => relay.is_gone(name),
+            }
+        }
+    }
+
+    fn on_lost(&mut self, id: HostId, message: &str) {
+        let state = self.members.get(&id).map(|member| &member.state);
+        if let Some(State::Up { .. }) = state {
+            let up = self.alive().len();
+            self.conditions.lost(self.clock.now_ns(), up);
+        }
+        if let Some((_, relay)) = &self.relay {
+            relay.is_gone(self.inventory.name(id));
+        }
+        let message = message.to_owned();
+        self.set_state(id, State::Down { message });
     }
 
     /// A host that was lost may be up again by the time that its former task is over.

@@ -9,8 +9,8 @@ use ew_model::workload::Placement;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Puts the calling thread, the round's `number`th, where the workload wants it. Where the host does
-/// not report what is near, the streams have a note.
+/// Puts the calling thread, the round's `number`th, where the workload wants it. Where the host
+/// does not report what is near, the streams have a note.
 pub(crate) fn place(
     shared: &RoundShared,
     number: usize,
