@@ -99,7 +99,7 @@ impl Interrupts {
             }
             Self::Simulated(interrupts) => {
                 if interrupts.recv().await.is_none() {
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 }
             }
         }

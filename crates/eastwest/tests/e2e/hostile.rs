@@ -42,7 +42,7 @@ if mode == "memory":
     say(frame(b"\x04\x00\x00" + varint(n) + b"\x00" * (5 * n)))
 elif mode == "flood":
     say(frame(ready))
-    block = frame(b"\x07" + b"\x00" * 6) * 5000
+    block = frame(b"\x07" + b"\x00" * 7) * 5000
     while True: say(block)
 else:
     say(frame(ready))
