@@ -2,7 +2,6 @@
 
 use crate::launch::LaunchOptions;
 use crate::members::{Members, State};
-use crate::outside::{Clock, Outside};
 use crate::ports::{self, Answer, Checks, PEERS_CHECKED};
 use crate::survey::wait_until_launched;
 use ew_fleet::Launcher;
@@ -119,12 +118,7 @@ pub async fn doctor(
 ) -> std::io::Result<DoctorReport> {
     let mut report = DoctorReport::default();
     let launcher_name = launcher.name();
-    let mut members = Members::new(
-        inventory,
-        launcher,
-        options,
-        Outside::real(Clock::system())?,
-    )?;
+    let mut members = Members::of_process(inventory, launcher, options)?;
     members.look_for(Tool::external().collect());
     for id in inventory.host_ids() {
         members.launch(id);

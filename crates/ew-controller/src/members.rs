@@ -118,6 +118,16 @@ pub(crate) struct Members {
 }
 
 impl Members {
+    /// With this process's clock, secret and signals.
+    pub(crate) fn of_process(
+        inventory: &Inventory,
+        launcher: Arc<dyn Launcher>,
+        options: LaunchOptions,
+    ) -> std::io::Result<Self> {
+        let outside = Outside::real(Clock::system())?;
+        Self::new(inventory, launcher, options, outside)
+    }
+
     /// Nobody is launched yet.
     pub(crate) fn new(
         inventory: &Inventory,

@@ -2,7 +2,6 @@
 
 use crate::launch::LaunchOptions;
 use crate::members::{FleetEvent, Members, State};
-use crate::outside::{Clock, Outside};
 use ew_fleet::{LaunchSlots, Launcher, run_as_root};
 use ew_model::facts::HostFacts;
 use ew_model::inventory::{HostId, Inventory};
@@ -27,12 +26,7 @@ pub async fn survey(
     options: LaunchOptions,
     tools: Vec<Tool>,
 ) -> std::io::Result<BTreeMap<HostId, Result<HostFacts, String>>> {
-    let mut members = Members::new(
-        inventory,
-        launcher,
-        options,
-        Outside::real(Clock::system())?,
-    )?;
+    let mut members = Members::of_process(inventory, launcher, options)?;
     members.look_for(tools);
     for id in inventory.host_ids() {
         members.launch(id);

@@ -2,7 +2,6 @@
 
 use crate::launch::LaunchOptions;
 use crate::members::{FleetEvent, Members};
-use crate::outside::{Clock, Outside};
 use ew_fleet::Launcher;
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::telemetry::HostReading;
@@ -38,12 +37,7 @@ pub async fn watch(
         watched: inventory.host_ids().collect(),
         ..options
     };
-    let mut members = Members::new(
-        inventory,
-        launcher,
-        options,
-        Outside::real(Clock::system())?,
-    )?;
+    let mut members = Members::of_process(inventory, launcher, options)?;
     for id in inventory.host_ids() {
         members.launch(id);
     }
