@@ -20,6 +20,9 @@ const PIPE_BYTES: usize = 64 * 1024;
 /// What travels at once.
 const FLIGHT_BYTES: usize = 16 * 1024;
 
+/// Into which it is cut at most: the last one is all the rest.
+const PIECES: usize = 8;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     ToAgent,
@@ -95,8 +98,15 @@ impl Course {
             sleep(delay).await;
             self.while_stalled().await;
             let mut rest = &flight[..length];
-            while !rest.is_empty() {
-                let (piece, later) = rest.split_at(rest.len().min(1 + self.dice.below(most)));
+            for piece in 1..=PIECES {
+                let own = match piece {
+                    PIECES => rest.len(),
+                    _ => rest.len().min(1 + self.dice.below(most)),
+                };
+                let (piece, later) = rest.split_at(own);
+                if piece.is_empty() {
+                    break;
+                }
                 if to.write_all(piece).await.is_err() {
                     return;
                 }
