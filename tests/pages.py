@@ -18,7 +18,7 @@ SUITES = {
 }
 # What no suite runs.
 NOT_RUN = {
-    r"^make (demo|test|binary|release|faults)\b": "a target of the Makefile: CI's own steps, or hours",
+    r"^make (demo|test|binary|release|faults|sim)\b": "a target of the Makefile: CI's own steps, or hours",
     r"--fleet ssh --hosts 198\.18\.0\.1,": "how a benchmark starts it: bench/",
     r"bench/(measure/faults\.py|scale\.sh)": "a benchmark: `make bench` and `make faults`",
     r"cargo install .*--git": "builds everything from the repository's address, which is not the tree under test",
