@@ -89,8 +89,11 @@ impl Course {
             let read = from.read(&mut flight).await;
             let lost = self.is_lost();
             let Ok(length @ 1..) = read else {
-                // Nobody hears of an end that the way does not carry.
-                return if lost { pending().await } else { () };
+                if lost {
+                    // Nobody hears of an end that the way does not carry.
+                    pending::<()>().await;
+                }
+                return;
             };
             if lost {
                 continue;
@@ -151,5 +154,5 @@ async fn until_cut(world: &World, host: HostId, began_ns: u64) {
             return world.sleep_until(at_ns).await;
         }
     }
-    pending().await
+    pending::<()>().await;
 }

@@ -103,7 +103,7 @@ impl Process {
             let wait = self.time_to_wait();
             tokio::select! {
                 biased;
-                read = self.reader.read(&mut buffer) => self.on_read(read, &buffer),
+                read = self.reader.read(&mut buffer) => self.on_read(&buffer[..read.unwrap_or(0)]),
                 Some(input) = self.inputs.recv() => self.on_input(input),
                 () = sleep(wait) => {
                     let now_ns = self.world.agent_ns(self.host);
@@ -113,13 +113,14 @@ impl Process {
         }
     }
 
-    fn on_read(&mut self, read: std::io::Result<usize>, buffer: &[u8]) {
-        let Ok(length @ 1..) = read else {
+    /// Nothing: the link is gone, either way.
+    fn on_read(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
             return self.agent.handle(Input::LinkClosed);
-        };
+        }
         self.heard_ns = self.world.now_ns();
         self.agent.handle(Input::Bytes {
-            bytes: buffer[..length].to_vec(),
+            bytes: bytes.to_vec(),
             read_ns: self.world.agent_ns(self.host),
         });
     }

@@ -224,7 +224,7 @@ mod tests {
     fn numbers(of: &impl Serialize) -> Vec<(String, i64)> {
         let mut found = Vec::new();
         each_number(of, &mut |name, value| {
-            found.push((name.into_owned(), value))
+            found.push((name.into_owned(), value));
         });
         found
     }
