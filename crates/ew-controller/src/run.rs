@@ -297,13 +297,7 @@ pub fn run_storage(
         scenario: job.scenario.name.clone(),
         seed: job.seed,
         expect: job.scenario.expect,
-        stages: Vec::new(),
-        random_order: false,
-        dropped_tests: Vec::new(),
-        interleaved: Vec::new(),
-        host_rates: Vec::new(),
-        rate_limit: None,
-        line_rates: Vec::new(),
+        ..Plan::default()
     });
     let (dir, run, unwritten) = carry_out(job, plan, Work::Storage(task), listener)?;
     Ok(StoredRun {

@@ -22,7 +22,7 @@ pub struct StageIndex(pub u32);
 pub struct RoundIndex(pub u32);
 
 /// Everything a run will do. Same scenario, inventory and seed: same plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The scenario's name.
     pub scenario: String,

@@ -213,15 +213,7 @@ fn plan_of(
         sweep: None,
     };
     Plan {
-        scenario: String::new(),
-        seed: 0,
-        expect: Default::default(),
         stages: vec![stage],
-        random_order: false,
-        dropped_tests: Vec::new(),
-        interleaved: Vec::new(),
-        host_rates: Vec::new(),
-        rate_limit: None,
-        line_rates: Vec::new(),
+        ..Plan::default()
     }
 }
