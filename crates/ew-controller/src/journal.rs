@@ -11,10 +11,9 @@ use ew_proto::clock::ClockEstimate;
 use ew_proto::controller_session::ControllerEvent;
 use std::sync::Arc;
 
-/// What may wait for the disk; beyond it samples are skipped.
-const MAX_UNWRITTEN_BYTES: usize = 64 << 20;
-/// What may wait for the terminal; beyond it events are not shown.
-const MAX_UNSHOWN_BYTES: usize = 64 << 20;
+/// What may wait for the disk, and for the terminal: beyond it samples are skipped, and events not
+/// shown.
+pub const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// The one way out of the controller.
 #[derive(Debug)]
@@ -39,9 +38,10 @@ pub(crate) struct JournalEnds {
 }
 
 impl Journal {
-    pub(crate) fn new(clock: Clock) -> (Self, JournalEnds) {
-        let (to_recorded, recorded) = event_queue(MAX_UNWRITTEN_BYTES);
-        let (to_shown, shown) = event_queue(MAX_UNSHOWN_BYTES);
+    /// For each of disk and terminal, about so many bytes may wait.
+    pub(crate) fn new(clock: Clock, max_waiting_bytes: usize) -> (Self, JournalEnds) {
+        let (to_recorded, recorded) = event_queue(max_waiting_bytes);
+        let (to_shown, shown) = event_queue(max_waiting_bytes);
         let ends = JournalEnds {
             recorded,
             shown,

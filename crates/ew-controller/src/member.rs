@@ -23,6 +23,8 @@ const FINISH_LIMIT: Duration = Duration::from_secs(4);
 const WRITE_LIMIT: Duration = Duration::from_secs(4);
 /// Longest wait of a task.
 const MAX_WAIT_NS: u64 = 1_000_000_000;
+/// Read from a link at once: more than a reading of a large host's counters.
+const READ_BYTES: usize = 16 * 1024;
 /// Commands that may wait for one agent.
 pub(crate) const MAX_QUEUED_COMMANDS: usize = 64;
 
@@ -149,7 +151,7 @@ impl MemberTask {
             ready: false,
             over: None,
         };
-        let mut buffer = vec![0; 64 * 1024];
+        let mut buffer = vec![0; READ_BYTES];
         while serving.over.is_none() {
             while let Some(bytes) = session.poll_transmit() {
                 if !matches!(

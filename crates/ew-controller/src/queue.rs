@@ -4,7 +4,7 @@
 use ew_model::event::{RecordedEvent, RunEvent};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 /// What an event without lists takes, about.
 const PLAIN_BYTES: usize = 512;
@@ -66,15 +66,30 @@ impl EventSender {
     }
 }
 
+impl EventReceiver {
+    /// What waits now, or that every sender is gone.
+    pub(crate) fn poll(&mut self) -> Result<Arc<RecordedEvent>, TryRecvError> {
+        self.events.try_recv().map(|event| self.taken(event))
+    }
+
+    /// So many bytes wait, about.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes.load(Ordering::Relaxed)
+    }
+
+    fn taken(&self, event: Arc<RecordedEvent>) -> Arc<RecordedEvent> {
+        let bytes = held_bytes(&event.event);
+        self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        event
+    }
+}
+
 impl Iterator for EventReceiver {
     type Item = Arc<RecordedEvent>;
 
     /// Waits; `None` when every sender is gone.
     fn next(&mut self) -> Option<Self::Item> {
-        let event = self.events.recv().ok()?;
-        let bytes = held_bytes(&event.event);
-        self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        Some(event)
+        self.events.recv().ok().map(|event| self.taken(event))
     }
 }
 

@@ -3,41 +3,29 @@
 
 use crate::queue::{EventReceiver, EventSender};
 use ew_model::event::{RecordedEvent, RunEvent};
-use ew_store::{RunWriter, StoreError};
+use ew_store::{EventWriter, StoreError};
 use std::sync::Arc;
 
 /// What a run may write, unless it is all needed: beyond it samples are skipped. Ten times what a
 /// thousand hosts write in ten minutes.
 const MAX_EVENTS_BYTES: u64 = 8 << 30;
 
-/// What became of a run's events.
-#[derive(Debug)]
-pub(crate) struct Recorded {
-    pub(crate) writer: RunWriter,
-    /// The first failure to write.
-    pub(crate) failure: Option<StoreError>,
-}
-
 /// Writes every event that comes, until there are no more; failures are reported at once, through
-/// `shown`.
-pub(crate) fn record(events: EventReceiver, writer: RunWriter, shown: EventSender) -> Recorded {
-    let mut recorder = Recorder {
-        writer,
-        shown,
-        failure: None,
-        lost: 0,
-        limit_bytes: MAX_EVENTS_BYTES,
-    };
+/// `shown`. Returns the first.
+pub(crate) fn record(
+    events: EventReceiver,
+    writer: &mut EventWriter,
+    shown: EventSender,
+) -> Option<StoreError> {
+    let mut recorder = Recorder::new(writer, shown);
     events.for_each(|event| recorder.take(&event));
-    recorder.close();
-    Recorded {
-        writer: recorder.writer,
-        failure: recorder.failure,
-    }
+    recorder.close()
 }
 
-struct Recorder {
-    writer: RunWriter,
+/// Between the events and the disk.
+#[derive(Debug)]
+pub(crate) struct Recorder<'a> {
+    writer: &'a mut EventWriter,
     shown: EventSender,
     failure: Option<StoreError>,
     /// Not written since the last event that was.
@@ -45,17 +33,27 @@ struct Recorder {
     limit_bytes: u64,
 }
 
-impl Recorder {
-    fn take(&mut self, event: &RecordedEvent) {
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(writer: &'a mut EventWriter, shown: EventSender) -> Self {
+        Self {
+            writer,
+            shown,
+            failure: None,
+            lost: 0,
+            limit_bytes: MAX_EVENTS_BYTES,
+        }
+    }
+
+    pub(crate) fn take(&mut self, event: &RecordedEvent) {
         let is_sample = matches!(event.event, RunEvent::HostSampled { .. });
-        if is_sample && self.writer.events_bytes() >= self.limit_bytes {
+        if is_sample && self.writer.written_bytes() >= self.limit_bytes {
             self.lost += 1;
             return;
         }
         if self.lost > 0 && !is_sample {
             self.mark_lost(event.at_ns);
         }
-        if let Err(error) = self.writer.record(event) {
+        if let Err(error) = self.writer.append(event) {
             self.lost += 1;
             self.complain(event.at_ns, error);
         }
@@ -66,7 +64,7 @@ impl Recorder {
     fn mark_lost(&mut self, at_ns: u64) {
         let count = self.lost;
         let event = RunEvent::EventsLost { count };
-        if self.writer.record(&RecordedEvent { at_ns, event }).is_ok() {
+        if self.writer.append(&RecordedEvent { at_ns, event }).is_ok() {
             self.lost = 0;
         }
     }
@@ -83,9 +81,11 @@ impl Recorder {
         self.failure = Some(error);
     }
 
-    fn close(&mut self) {
+    /// After the last event. The first failure to write.
+    pub(crate) fn close(mut self) -> Option<StoreError> {
         if self.lost > 0 {
             self.mark_lost(0);
         }
+        self.failure
     }
 }

@@ -4,7 +4,7 @@ use crate::abort;
 use crate::busy_links;
 use crate::claim::{check_sharing, claim};
 use crate::drive::drive;
-use crate::journal::{Journal, JournalEnds};
+use crate::journal::{Journal, JournalEnds, MAX_WAITING_BYTES};
 use crate::launch::{LaunchOptions, bring_up, check_enough, plan_among};
 use crate::load;
 use crate::max_rate;
@@ -13,7 +13,7 @@ use crate::missing_tools;
 use crate::orders::Detours;
 use crate::outside::{Clock, Outside};
 use crate::ports;
-use crate::recorder::{Recorded, record};
+use crate::recorder::record;
 use crate::storage::{self, StorageTask};
 use ew_fleet::Launcher;
 use ew_model::analysis::Analysis;
@@ -317,17 +317,18 @@ fn carry_out(
     listener: &mut dyn FnMut(u64, &RunEvent),
 ) -> Result<(PathBuf, Run, Option<StoreError>), RunError> {
     let mut manifest = manifest(job, &plan);
-    let writer = RunWriter::create(&job.runs_dir, manifest.clone())?;
+    let mut writer = RunWriter::create(&job.runs_dir, manifest.clone())?;
     let id = writer.id().to_owned();
     let clock = Clock::system();
-    let (journal, ends) = Journal::new(clock);
+    let (journal, ends) = Journal::new(clock, MAX_WAITING_BYTES);
     let JournalEnds {
         recorded,
         shown,
         to_shown,
     } = ends;
-    let (controlled, recorded) = thread::scope(|scope| {
-        let recorder = scope.spawn(|| record(recorded, writer, to_shown));
+    let (controlled, failure) = thread::scope(|scope| {
+        let events = writer.events();
+        let recorder = scope.spawn(|| record(recorded, events, to_shown));
         let controller = scope.spawn(|| control(job, work, id, plan, journal, clock));
         shown.for_each(|shown| listener(shown.at_ns, &shown.event));
         (joined(controller), joined(recorder))
@@ -343,7 +344,6 @@ fn carry_out(
     manifest.inventory = inventory;
     manifest.outcome = outcome_of(&driven);
     manifest.plan_hash = plan_hash;
-    let Recorded { writer, failure } = recorded;
     let dir = writer.path().to_owned();
     let finished = finish(writer, manifest);
     let refused = matches!(

@@ -44,7 +44,7 @@ pub(crate) struct BatchRun<'a> {
     pub(crate) tool_ports: &'a mut ToolPorts,
     /// Planned time of everything after this batch.
     pub(crate) later_ns: u64,
-    /// All records of the batch, missing ones included.
+    /// All records of the batch, missing ones included, as far as what comes next depends on them.
     pub(crate) records: Vec<FlowRecord>,
 }
 
@@ -244,7 +244,7 @@ impl BatchRun<'_> {
             overdue = false;
             let (position, round) = entry.remove_entry();
             let records = self.records_of(position, round, &rounds.given_up);
-            self.records.extend(records.iter().cloned());
+            self.records.extend(records.iter().map(FlowRecord::figures));
             self.journal.emit(RunEvent::RoundFinished {
                 stage: self.batch.index,
                 round: self.batch.round_index(position),

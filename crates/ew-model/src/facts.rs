@@ -3,7 +3,7 @@
 use crate::ceiling::Tunnel;
 use crate::claim::Claim;
 use crate::network::Subnet;
-use crate::telemetry::{CauseCounters, InterfaceLink, ReadingCost};
+use crate::telemetry::{CauseCounters, InterfaceLink, NAME_BYTES, ReadingCost};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -166,11 +166,13 @@ pub struct AllCpus {
 }
 
 impl HostSample {
-    /// What it takes in memory, about: without names.
+    /// What it takes in memory, about.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let causes = self.causes.as_ref().map_or(0, |causes| causes.held_bytes());
-        size_of::<Self>() + size_of_val(&*self.cpus) + size_of_val(&*self.interfaces) + causes
+        let names = NAME_BYTES * self.interfaces.len();
+        let lists = size_of_val(&*self.cpus) + size_of_val(&*self.interfaces);
+        size_of::<Self>() + lists + names + causes
     }
 
     /// Online CPUs.

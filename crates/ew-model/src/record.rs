@@ -317,6 +317,21 @@ pub enum FigureNote {
 }
 
 impl EndRecord {
+    /// See [`FlowRecord::figures`].
+    fn figures(&self) -> Self {
+        Self {
+            streams: Vec::new(),
+            congestion: None,
+            intervals: Vec::new(),
+            latency: self.latency.clone(),
+            connect_latency: None,
+            completions: Vec::new(),
+            one_way_delay: None,
+            notes: self.notes.clone(),
+            ..*self
+        }
+    }
+
     /// Payload rate over the window, bits per second. `None` without a window.
     #[must_use]
     pub fn bits_per_sec(&self) -> Option<f64> {
@@ -348,6 +363,18 @@ fn bits_per_sec(bytes: u64, time_ns: u64) -> Option<f64> {
 }
 
 impl FlowRecord {
+    /// A copy of its figures, without streams, intervals and those times that say nothing of a
+    /// usual transaction: what is kept of every flow of a large run.
+    #[must_use]
+    pub fn figures(&self) -> Self {
+        Self {
+            outcome: self.outcome.clone(),
+            sender: self.sender.as_ref().map(EndRecord::figures),
+            receiver: self.receiver.as_ref().map(EndRecord::figures),
+            ..*self
+        }
+    }
+
     /// Payload rate by the receiver's count. `None` when missing.
     #[must_use]
     pub fn bits_per_sec(&self) -> Option<f64> {

@@ -2,6 +2,7 @@
 //! would have a little of everything, and be alike.
 
 use crate::clock::HostClock;
+use crate::desk::Desk;
 use crate::faults::{Fault, Kind};
 use ew_model::scenario::Scenario;
 use ew_model::topology::{HostSpec, PathSpec, RackSpec, Topology};
@@ -14,6 +15,9 @@ const HOSTS_PER_RACK: usize = 25;
 const NIC_BITS_PER_SEC: u64 = 10_000_000_000;
 /// Faults and interrupts come within this time: somewhat longer than a run of the scenario takes.
 const RUN_NS: u64 = 25 * S;
+
+/// So little may wait for disk and terminal in some worlds, or somewhat more.
+const FEW_BYTES: usize = 4096;
 
 /// What is measured: stages that are interleaved, bulk data and requests, rounds with one flow for
 /// each host and with many.
@@ -38,6 +42,8 @@ pub struct Drawn {
     pub hosts: Vec<DrawnHost>,
     /// When the user wants to end the run.
     pub interrupts_ns: Vec<u64>,
+    /// What goes wrong on the controller's own machine.
+    pub desk: Desk,
     /// What is measured.
     pub scenario: Scenario,
 }
@@ -81,6 +87,7 @@ pub fn draw(seed: u64) -> Drawn {
         topology,
         hosts,
         interrupts_ns,
+        desk: desk(&mut Dice::new(seed, [1, 2, 0])),
         scenario: scenario(SCENARIO),
     }
 }
@@ -104,6 +111,7 @@ pub fn draw_healthy(seed: u64, hosts: usize) -> Drawn {
         topology,
         hosts,
         interrupts_ns: Vec::new(),
+        desk: Desk::default(),
         scenario: scenario(qualify),
     }
 }
@@ -167,6 +175,31 @@ fn host(kinds: &[Kind], share: f64, dice: &mut Dice) -> DrawnHost {
     }
 }
 
+/// Nothing in half of the worlds.
+fn desk(dice: &mut Dice) -> Desk {
+    if dice.chance(0.5) {
+        return Desk::default();
+    }
+    let mut spans = |chance: f64| {
+        let count = if dice.chance(chance) {
+            1 + dice.below(3)
+        } else {
+            0
+        };
+        let spans = (0..count).map(|_| {
+            let from_ns = within(RUN_NS, dice);
+            from_ns..from_ns + within(RUN_NS, dice)
+        });
+        spans.collect::<Vec<_>>()
+    };
+    Desk {
+        full_ns: spans(0.5),
+        disk_stalls_ns: spans(0.5),
+        terminal_stalls_ns: spans(0.5),
+        max_waiting_bytes: dice.chance(0.5).then(|| FEW_BYTES << dice.below(8)),
+    }
+}
+
 fn fault(kind: Kind, dice: &mut Dice) -> Fault {
     let at_ns = within(RUN_NS, dice);
     match kind {
@@ -195,7 +228,10 @@ fn fault(kind: Kind, dice: &mut Dice) -> Fault {
         },
         Kind::Repeats => Fault::Repeats { at_ns },
         Kind::Garbles => Fault::Garbles { at_ns },
-        Kind::Floods => Fault::Floods { at_ns },
+        Kind::Floods => Fault::Floods {
+            at_ns,
+            times: 5_000,
+        },
         Kind::Forgets => Fault::Forgets { at_ns },
         Kind::Blocks => Fault::Blocks,
     }

@@ -70,10 +70,12 @@ pub enum Fault {
         /// Which: the first after this time.
         at_ns: u64,
     },
-    /// The agent sends a frame thousands of times.
+    /// The agent sends a frame many times.
     Floods {
         /// Which: the first after this time.
         at_ns: u64,
+        /// So often.
+        times: usize,
     },
     /// The agent reports no round any more.
     Forgets {
@@ -126,6 +128,19 @@ impl Fault {
             Self::Sleeps { at_ns, for_ns } | Self::Suspends { at_ns, for_ns } => {
                 Some((at_ns, for_ns))
             }
+            _ => None,
+        }
+    }
+
+    /// From when on one of the two ends hears nothing of the other, for good or until the host is
+    /// launched anew.
+    pub(crate) fn silent_ns(&self) -> Option<u64> {
+        match *self {
+            Self::Dies { at_ns }
+            | Self::LosesPower { at_ns }
+            | Self::Cut { at_ns }
+            | Self::Mutes { at_ns }
+            | Self::Deafens { at_ns } => Some(at_ns),
             _ => None,
         }
     }

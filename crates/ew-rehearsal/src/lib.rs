@@ -9,6 +9,7 @@
 //! against what must always be true.
 
 mod clock;
+mod desk;
 mod draw;
 mod faults;
 mod link;
@@ -19,6 +20,7 @@ mod rounds;
 mod run;
 mod world;
 
+pub use desk::Desk;
 pub use draw::{Drawn, draw, draw_healthy};
 pub use faults::{Fault, Kind};
 pub use properties::violations;

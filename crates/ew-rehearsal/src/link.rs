@@ -21,7 +21,7 @@ const PIPE_BYTES: usize = 64 * 1024;
 const FLIGHT_BYTES: usize = 16 * 1024;
 
 /// Into which it is cut at most: the last one is all the rest.
-const PIECES: usize = 8;
+const PIECES: usize = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {

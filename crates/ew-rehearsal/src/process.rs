@@ -22,8 +22,6 @@ const MAX_QUEUED_WRITES: usize = 4096;
 const FAREWELL_LIMIT: Duration = Duration::from_millis(500);
 /// Longest sleep of the loop.
 const IDLE_NS: u64 = 1_000_000_000;
-/// How often a flooding agent sends a frame.
-const FLOOD: usize = 5_000;
 
 /// Starts the host's agent; its process ends by itself, or is killed.
 pub(crate) fn start(world: &Arc<World>, host: HostId) -> InProcessLink {
@@ -51,13 +49,19 @@ async fn until_killed(world: &World, host: HostId, began_ns: u64) {
     }
 }
 
+/// The same frame, so many times.
+struct Frames {
+    frame: Vec<u8>,
+    times: usize,
+}
+
 struct Process {
     world: Arc<World>,
     host: HostId,
     agent: Agent<SimulatedMachine>,
     inputs: mpsc::UnboundedReceiver<Input>,
     reader: ReadHalf<DuplexStream>,
-    frames: mpsc::Sender<Vec<u8>>,
+    frames: mpsc::Sender<Frames>,
     writing: JoinHandle<()>,
     began_ns: u64,
     heard_ns: u64,
@@ -73,7 +77,7 @@ impl Process {
         let (frames, queue) = mpsc::channel(MAX_QUEUED_WRITES);
         let now_ns = world.now_ns();
         let lies = world.faults(host).iter().filter(|fault| match **fault {
-            Fault::Repeats { at_ns } | Fault::Garbles { at_ns } | Fault::Floods { at_ns } => {
+            Fault::Repeats { at_ns } | Fault::Garbles { at_ns } | Fault::Floods { at_ns, .. } => {
                 at_ns >= now_ns
             }
             _ => false,
@@ -142,8 +146,8 @@ impl Process {
 
     fn transmit(&mut self) {
         while let Some(frame) = self.agent.poll_transmit() {
-            let frame = self.with_lies(frame);
-            if self.frames.try_send(frame).is_err() {
+            let frames = self.with_lies(frame);
+            if self.frames.try_send(frames).is_err() {
                 self.agent
                     .lose("the control link does not take what the agent writes");
             }
@@ -151,24 +155,25 @@ impl Process {
     }
 
     /// Not of the greeting, without which there is no agent.
-    fn with_lies(&mut self, mut frame: Vec<u8>) -> Vec<u8> {
+    fn with_lies(&mut self, mut frame: Vec<u8>) -> Frames {
+        let mut times = 1;
         let now_ns = self.world.now_ns();
         let is_due = |fault: &mut Fault| match *fault {
-            Fault::Repeats { at_ns } | Fault::Garbles { at_ns } | Fault::Floods { at_ns } => {
+            Fault::Repeats { at_ns } | Fault::Garbles { at_ns } | Fault::Floods { at_ns, .. } => {
                 now_ns >= at_ns && now_ns > self.began_ns
             }
             _ => false,
         };
         for lie in self.lies.extract_if(.., is_due) {
             match lie {
-                Fault::Repeats { .. } => frame = frame.repeat(2),
-                Fault::Floods { .. } => frame = frame.repeat(FLOOD),
+                Fault::Repeats { .. } => times = 2,
+                Fault::Floods { times: often, .. } => times = often,
                 _ => frame
                     .iter_mut()
                     .for_each(|byte| *byte = byte.rotate_left(3) ^ 0x5a),
             }
         }
-        frame
+        Frames { frame, times }
     }
 
     async fn end(mut self) {
@@ -186,10 +191,12 @@ impl Process {
     }
 }
 
-async fn write_all(mut frames: mpsc::Receiver<Vec<u8>>, mut link: WriteHalf<DuplexStream>) {
-    while let Some(frame) = frames.recv().await {
-        if link.write_all(&frame).await.is_err() {
-            return;
+async fn write_all(mut queue: mpsc::Receiver<Frames>, mut link: WriteHalf<DuplexStream>) {
+    while let Some(Frames { frame, times }) = queue.recv().await {
+        for _ in 0..times {
+            if link.write_all(&frame).await.is_err() {
+                return;
+            }
         }
     }
 }

@@ -1,14 +1,19 @@
 //! What must be true of every run, whatever goes wrong.
 
+use crate::desk::Desk;
+use crate::faults::Fault;
 use crate::run::Trace;
 use crate::world::End;
-use ew_model::event::RunEvent;
+use ew_controller::MAX_WAITING_BYTES;
+use ew_model::event::{RecordedEvent, RunEvent};
 use ew_model::inventory::HostId;
 use ew_model::plan::{FlowId, Plan, RoundIndex, Stage, StageIndex};
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::workload::StreamCount;
 use ew_proto::agent_session::WELCOME_DEADLINE_NS;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// An agent that hears nothing for this long has ended itself and its flows.
@@ -22,6 +27,11 @@ const INTERRUPT_NS: u64 = 7_000_000_000;
 /// What a run may take besides its rounds: launches that are tried again, looks before the load,
 /// hosts that are launched anew before each stage's repair.
 const ALLOWANCE_NS: u64 = 600_000_000_000;
+/// A host from which nothing comes any more is lost after [`SILENCE_NS`]; one that hears nothing
+/// ends itself then. Either is recorded within this time.
+const NOTICED_NS: u64 = SILENCE_NS + 3_000_000_000;
+/// An event that is not a list takes less, in memory.
+const EVENT_BYTES: usize = 1024;
 
 /// What is wrong with a trace, in words; empty where nothing is.
 #[must_use]
@@ -34,6 +44,9 @@ pub fn violations(trace: &Trace) -> Vec<String> {
     found.extend(facts.healthy_hosts());
     found.extend(facts.time());
     found.extend(facts.starts());
+    found.extend(facts.noticed());
+    found.extend(record(trace));
+    found.extend(waiting(trace));
     found.extend(states(trace));
     found
 }
@@ -202,6 +215,64 @@ impl<'a> Facts<'a> {
         (took_ns > limit_ns).then(|| format!("it took {} s", took_ns / 1_000_000_000))
     }
 
+    /// A host that goes silent is lost, and soon; before the first stage, it is launched anew
+    /// meanwhile.
+    fn noticed(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let of_load = self.trace.events.iter().filter(|event| {
+            use RunEvent::{Interrupted, StageFinished, StageStarted};
+            matches!(
+                event.event,
+                StageStarted { .. } | StageFinished { .. } | Interrupted
+            )
+        });
+        let load_ns: Vec<u64> = of_load.map(|event| event.at_ns).collect();
+        let (Some(first_ns), Some(last_ns)) = (load_ns.first(), load_ns.last()) else {
+            return found;
+        };
+        for (host, spec) in self.trace.inventory.host_ids().zip(&self.trace.drawn.hosts) {
+            let silent = spec.faults.iter().filter_map(Fault::silent_ns);
+            for at_ns in silent.filter(|at_ns| at_ns > first_ns) {
+                let span_ns = at_ns..at_ns + NOTICED_NS;
+                let is_over = *last_ns < span_ns.end;
+                if self.is_up(host, at_ns) && !is_over && !self.is_lost(host, span_ns) {
+                    found.push(format!(
+                        "{}: silent since {} ms, and still not lost",
+                        self.name(host),
+                        at_ns / 1_000_000
+                    ));
+                }
+            }
+        }
+        found
+    }
+
+    /// By the record, in this time of the run.
+    fn is_lost(&self, wanted: HostId, span_ns: Range<u64>) -> bool {
+        self.trace.events.iter().any(|event| match &event.event {
+            RunEvent::HostLost { host, .. } | RunEvent::HostFailed { host, .. } => {
+                *host == wanted && span_ns.contains(&event.at_ns)
+            }
+            _ => false,
+        })
+    }
+
+    /// By the record, at a time of the run.
+    fn is_up(&self, wanted: HostId, at_ns: u64) -> bool {
+        let events = self.trace.events.iter();
+        let until = events.take_while(|event| event.at_ns <= at_ns);
+        let last = until.filter_map(|event| match &event.event {
+            RunEvent::HostUp { host, .. } | RunEvent::HostReturned { host } => Some((host, true)),
+            RunEvent::HostLost { host, .. } | RunEvent::HostFailed { host, .. } => {
+                Some((host, false))
+            }
+            _ => None,
+        });
+        last.filter(|(host, _)| **host == wanted)
+            .last()
+            .is_some_and(|(_, is_up)| is_up)
+    }
+
     /// All hosts of a round begin together, as far as their clocks are known.
     fn starts(&self) -> Vec<String> {
         let error_ns = |host: &HostId| {
@@ -233,6 +304,75 @@ impl<'a> Facts<'a> {
         }
         found
     }
+}
+
+/// The file has every event that the disk was given, but for those that are counted as lost; only a
+/// full disk loses any, and whoever watches hears of it.
+fn record(trace: &Trace) -> Option<String> {
+    let desk = &trace.drawn.desk;
+    let lines = trace.file.iter().filter(|byte| **byte == b'\n');
+    if *desk == Desk::default() && lines.count() == trace.events.len() {
+        return None;
+    }
+    let mut given = trace.events.iter();
+    let (mut lost, mut counted) = (0, 0);
+    for line in trace.file.split_inclusive(|byte| *byte == b'\n') {
+        let mut later = given.clone();
+        if let Some(skipped) = later.position(|event| is_line(event, line)) {
+            lost += skipped as u64;
+            given = later;
+            continue;
+        }
+        // The recorder's own.
+        match serde_json::from_slice::<RecordedEvent>(line).map(|read| read.event) {
+            Ok(RunEvent::EventsLost { count }) => counted += count,
+            other => return Some(format!("the record has what was never sent: {other:?}")),
+        }
+    }
+    lost += given.len() as u64;
+    let is_full_disk = !desk.full_ns.is_empty();
+    let (is_counted, is_known) = (lost == counted, trace.unwritten.is_some());
+    if lost == 0 && is_counted {
+        return None;
+    }
+    // Where the disk stays full, the count cannot be written either.
+    if !is_full_disk || !is_known || counted > lost || !(is_counted || is_full_at_end(trace)) {
+        return Some(format!(
+            "the record lacks {lost} events, and counts {counted}"
+        ));
+    }
+    let says_so = |event: &Arc<RecordedEvent>| matches!(&event.event, RunEvent::Warning { message } if message.contains("cannot be written"));
+    let is_said = trace.shown.iter().any(says_so);
+    (!is_said).then(|| format!("{lost} events are not written, and nothing shows it"))
+}
+
+/// Whether this is the event as it is written.
+fn is_line(event: &RecordedEvent, line: &[u8]) -> bool {
+    let is_text = |text: Vec<u8>| Some(text.as_slice()) == line.strip_suffix(b"\n");
+    let starts = format!("{{\"at_ns\":{},", event.at_ns);
+    line.starts_with(starts.as_bytes()) && serde_json::to_vec(event).is_ok_and(is_text)
+}
+
+fn is_full_at_end(trace: &Trace) -> bool {
+    let full = trace.drawn.desk.full_ns.iter();
+    let last_ns = full.map(|span| span.end).max();
+    last_ns.is_some_and(|end_ns| end_ns > trace.took_ns)
+}
+
+/// What waits for disk and terminal is bounded, and both get the same where it is little.
+fn waiting(trace: &Trace) -> Option<String> {
+    let limit = trace.drawn.desk.max_waiting_bytes;
+    let most = trace.most_waiting[1];
+    if most > limit.unwrap_or(MAX_WAITING_BYTES) + EVENT_BYTES {
+        return Some(format!("{most} bytes wait for the terminal"));
+    }
+    let is_shown =
+        |event: &&Arc<RecordedEvent>| !matches!(event.event, RunEvent::EventsLost { .. });
+    let mut shown = trace.shown.iter();
+    let mut given = trace.events.iter().filter(is_shown);
+    let unseen = given.find(|event| !shown.any(|shown| Arc::ptr_eq(shown, event)));
+    let unseen = unseen.filter(|_| limit.is_none())?;
+    Some(format!("it was not shown: {:?}", unseen.event))
 }
 
 /// What a host is after the events so far: a second bookkeeping next to the controller's own.
@@ -375,5 +515,30 @@ mod tests {
         let hosts_alive = 3;
         let count = |trace: &mut Trace| add(trace, RunEvent::StageStarted { stage, hosts_alive });
         is_found(count, "are up by the controller");
+        let mute = |trace: &mut Trace| {
+            let at_ns = trace.took_ns / 4;
+            trace.drawn.hosts[3].faults.push(Fault::Mutes { at_ns });
+        };
+        is_found(mute, "still not lost");
+    }
+
+    #[test]
+    fn a_record_that_lacks_something_is_found() {
+        let tear = |trace: &mut Trace| trace.file.truncate(trace.file.len() / 2);
+        is_found(tear, "was never sent");
+        let last_line = |trace: &mut Trace| {
+            let lines: Vec<&[u8]> = trace.file.split_inclusive(|byte| *byte == b'\n').collect();
+            trace.file = lines[..lines.len() - 1].concat();
+        };
+        is_found(last_line, "the record lacks 1 events, and counts 0");
+        let silently = |trace: &mut Trace| {
+            last_line(trace);
+            trace.drawn.desk.full_ns = vec![0..u64::MAX];
+            trace.unwritten = Some(ew_store::StoreError::NotARun { path: "x".into() });
+        };
+        is_found(silently, "nothing shows it");
+        is_found(|trace| trace.shown.clear(), "it was not shown");
+        let wait = |trace: &mut Trace| trace.most_waiting[1] = 2 * MAX_WAITING_BYTES;
+        is_found(wait, "wait for the terminal");
     }
 }

@@ -1,19 +1,23 @@
 //! One world from its beginning to its end.
 
+use crate::desk::SimulatedFile;
 use crate::draw::Drawn;
 use crate::faults::Fault;
 use crate::process;
 use crate::world::{Seen, World};
 use ew_controller::{
-    AbortLimits, Job, LaunchOptions, RelayChoice, RunError, Surroundings, rehearse as rehearse_job,
+    AbortLimits, Job, LaunchOptions, MAX_WAITING_BYTES, Pace, RelayChoice, RunError, Surroundings,
+    rehearse as rehearse_job,
 };
 use ew_fleet::{AgentCommand, FanOut, InProcess, InProcessLaunch, LaunchError, Launcher, Step};
 use ew_model::Host;
 use ew_model::event::RecordedEvent;
 use ew_model::inventory::Inventory;
 use ew_model::run::Outcome;
+use ew_store::{EventWriter, StoreError};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,8 +38,16 @@ pub struct Trace {
     pub inventory: Inventory,
     /// How the run went.
     pub driven: Result<Outcome, RunError>,
-    /// What a run directory would have, in order.
+    /// What the disk was given, in order.
     pub events: Vec<Arc<RecordedEvent>>,
+    /// `events.jsonl`.
+    pub file: Vec<u8>,
+    /// The first failure to write it.
+    pub unwritten: Option<StoreError>,
+    /// What the terminal was given, in order.
+    pub shown: Vec<Arc<RecordedEvent>>,
+    /// The most that waited for the disk, and for the terminal, in bytes.
+    pub most_waiting: [usize; 2],
     /// The world's time at the end of the controller.
     pub took_ns: u64,
     /// Agents that were there some seconds later.
@@ -73,12 +85,8 @@ pub fn rehearse(drawn: Drawn) -> Result<Trace, RunError> {
 async fn in_world(drawn: Drawn) -> Result<Trace, RunError> {
     let world = Arc::new(World::new(drawn));
     let job = job(&world);
-    let surroundings = Surroundings {
-        secret: u128::from(world.drawn.seed).to_le_bytes(),
-        interrupts: interrupts(&world),
-    };
-    let rehearsed = rehearse_job(&job, surroundings).await?;
-    let took_ns = world.now_ns();
+    let file = SimulatedFile::new(&world);
+    let rehearsed = rehearse_job(&job, surroundings(&world, &file)).await?;
     // Whoever is still there has lost its controller, and ends by itself.
     tokio::time::sleep(crate::properties::GONE_WITHIN).await;
     let seen = world.seen().clone();
@@ -87,10 +95,35 @@ async fn in_world(drawn: Drawn) -> Result<Trace, RunError> {
         inventory: world.inventory.clone(),
         driven: rehearsed.driven,
         events: rehearsed.events,
-        took_ns,
+        file: file.take(),
+        unwritten: rehearsed.unwritten,
+        shown: rehearsed.shown,
+        most_waiting: rehearsed.most_waiting,
+        took_ns: rehearsed.took.as_nanos() as u64,
         left: seen.alive.clone(),
         seen,
     })
+}
+
+fn surroundings(world: &Arc<World>, file: &SimulatedFile) -> Surroundings {
+    let desk = &world.drawn.desk;
+    let pace = |stalls_ns: &[Range<u64>]| {
+        let stalls = stalls_ns.iter();
+        let stalls = stalls.map(|s| Duration::from_nanos(s.start)..Duration::from_nanos(s.end));
+        Pace {
+            stalls: stalls.collect(),
+        }
+    };
+    let file = Box::new(file.clone());
+    let hosts = world.inventory.hosts.len();
+    Surroundings {
+        secret: u128::from(world.drawn.seed).to_le_bytes(),
+        interrupts: interrupts(world),
+        record: EventWriter::new(file, ew_store::EVENTS_FILE.into(), hosts),
+        disk: pace(&desk.disk_stalls_ns),
+        terminal: pace(&desk.terminal_stalls_ns),
+        max_waiting_bytes: desk.max_waiting_bytes.unwrap_or(MAX_WAITING_BYTES),
+    }
 }
 
 fn interrupts(world: &Arc<World>) -> mpsc::Receiver<()> {

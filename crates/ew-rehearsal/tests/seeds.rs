@@ -4,7 +4,7 @@ use ew_model::event::RunEvent;
 use ew_model::finding::{Cause, Finding, Severity, Subject};
 use ew_model::inventory::HostId;
 use ew_model::run::{Outcome, RunManifest};
-use ew_rehearsal::{Trace, draw, rehearse, violations};
+use ew_rehearsal::{Desk, Trace, draw, rehearse, violations};
 use ew_store::RunWriter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -41,13 +41,37 @@ fn a_seed_is_one_trace() {
     assert_ne!(other(1), other(2));
 }
 
+/// The thread that keeps the agents alive waits for neither.
+#[test]
+fn a_full_disk_and_a_stalled_terminal_change_nothing_of_a_run() {
+    let hours = |count: u64| vec![0..count * 3_600_000_000_000];
+    for seed in 1..20 {
+        let with = |desk| {
+            let drawn = ew_rehearsal::Drawn { desk, ..draw(seed) };
+            rehearse(drawn).expect("a run")
+        };
+        let (good, bad) = (
+            with(Desk::default()),
+            with(Desk {
+                full_ns: hours(2),
+                disk_stalls_ns: hours(1),
+                terminal_stalls_ns: hours(1),
+                max_waiting_bytes: None,
+            }),
+        );
+        assert_eq!(good.hash().unwrap(), bad.hash().unwrap(), "seed {seed}");
+        assert!(good.unwritten.is_none() && bad.unwritten.is_some());
+        assert!(!good.file.is_empty() && bad.file.is_empty());
+    }
+}
+
 /// A controller that is killed, or whose disk is full, leaves a run directory that ends anywhere.
 #[test]
 fn every_beginning_of_a_run_can_be_read_and_accuses_no_idle_host() {
     for seed in 1..40 {
         let trace = rehearse(draw(seed)).expect("a run");
         let directory = tempfile::tempdir().expect("a directory");
-        let kept = trace.events.len() * (seed as usize % 8 + 1) / 8;
+        let kept = trace.file.len() * (seed as usize % 8 + 1) / 8;
         let path = write_beginning(&trace, directory.path(), kept);
         let run = ew_store::load(&path).expect("a run");
         let loaded: BTreeSet<HostId> = run
@@ -65,7 +89,7 @@ fn every_beginning_of_a_run_can_be_read_and_accuses_no_idle_host() {
             {
                 assert!(
                     loaded.contains(&host),
-                    "seed {seed}, {kept} events: {finding:?}"
+                    "seed {seed}, {kept} bytes: {finding:?}"
                 );
             }
         }
@@ -95,9 +119,8 @@ fn write_beginning(trace: &Trace, runs_dir: &Path, kept: usize) -> PathBuf {
         controller_peak_bytes: None,
         controller_cpu_ns: None,
     };
-    let mut writer = RunWriter::create(runs_dir, manifest).expect("a run directory");
-    for event in &trace.events[..kept] {
-        writer.record(event).expect("a line");
-    }
+    let writer = RunWriter::create(runs_dir, manifest).expect("a run directory");
+    let events = &trace.file[..kept];
+    std::fs::write(writer.path().join(ew_store::EVENTS_FILE), events).expect("a file");
     writer.path().to_owned()
 }

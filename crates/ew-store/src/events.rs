@@ -7,15 +7,52 @@ use crate::upgrade::upgraded;
 use ew_model::{RecordedEvent, RunEvent};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::fs::{File, TryLockError};
-use std::io::{BufRead, BufReader, Cursor, Write};
+use std::io::{self, BufRead, BufReader, Cursor, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+/// Where events are appended: a file, or what a simulation has in its place.
+pub trait EventsFile: Debug + Send {
+    /// Appends all of the bytes.
+    ///
+    /// # Errors
+    /// The system's; some of the bytes may be there then.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Cuts it to so many bytes.
+    ///
+    /// # Errors
+    /// The system's.
+    fn truncate(&mut self, bytes: u64) -> io::Result<()>;
+
+    /// Returns when all is on the disk.
+    ///
+    /// # Errors
+    /// The system's.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl EventsFile for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn truncate(&mut self, bytes: u64) -> io::Result<()> {
+        self.set_len(bytes)?;
+        self.seek(SeekFrom::Start(bytes)).map(drop)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
 
 /// Appends events. Holds a lock, so that others see that the run is still being written; the kernel
 /// drops it with the process.
 #[derive(Debug)]
-pub(crate) struct EventWriter {
-    file: File,
+pub struct EventWriter {
+    file: Box<dyn EventsFile>,
     path: PathBuf,
     written_bytes: u64,
     /// Whether events are packed.
@@ -31,18 +68,30 @@ impl EventWriter {
         let file = File::create_new(&path).map_err(io_error("create", &path))?;
         // A file system without locks only costs the sign that the run is still being written.
         let _ = file.try_lock();
-        Ok(Self {
+        Ok(Self::new(Box::new(file), path, hosts))
+    }
+
+    /// Of a run of so many hosts, into a file that is empty. The path is for errors.
+    #[must_use]
+    pub fn new(file: Box<dyn EventsFile>, path: PathBuf, hosts: usize) -> Self {
+        Self {
             file,
             path,
             written_bytes: 0,
             is_large_run: hosts >= LARGE_RUN_HOSTS,
             samples: Pack::default(),
-        })
+        }
     }
 
-    /// One line, in one write, so that nothing waits in a buffer when the process is killed; but
-    /// for samples of large runs, which wait a moment for others.
-    pub(crate) fn append(&mut self, event: &RecordedEvent) -> Result<(), StoreError> {
+    /// Appends one event; it is in the file when this returns, but for samples of large runs, which
+    /// wait for other samples or events for up to a second. Live-only events are passed over.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], for example when the disk is full; the events before it stay readable.
+    pub fn append(&mut self, event: &RecordedEvent) -> Result<(), StoreError> {
+        if event.event.is_live_only() {
+            return Ok(());
+        }
         let mut line = serde_json::to_vec(event).map_err(|source| StoreError::Json {
             path: self.path.clone(),
             source,
@@ -80,29 +129,24 @@ impl EventWriter {
     }
 
     fn write(&mut self, lines: &[u8]) -> Result<(), StoreError> {
-        if let Err(source) = self.file.write_all(lines) {
-            self.take_back();
+        if let Err(source) = self.file.append(lines) {
+            // A torn line in the middle would make all that follows unreadable.
+            let _ = self.file.truncate(self.written_bytes);
             return Err(io_error("write", &self.path)(source));
         }
         self.written_bytes += lines.len() as u64;
         Ok(())
     }
 
-    pub(crate) fn written_bytes(&self) -> u64 {
+    /// What the events take so far.
+    #[must_use]
+    pub fn written_bytes(&self) -> u64 {
         self.written_bytes
     }
 
     pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
         self.write_samples()?;
-        self.file.sync_all().map_err(io_error("write", &self.path))
-    }
-
-    /// After a full disk: a torn line in the middle would make all that follows unreadable.
-    fn take_back(&mut self) {
-        use std::io::{Seek, SeekFrom};
-        if self.file.set_len(self.written_bytes).is_ok() {
-            let _ = self.file.seek(SeekFrom::Start(self.written_bytes));
-        }
+        self.file.sync().map_err(io_error("write", &self.path))
     }
 }
 

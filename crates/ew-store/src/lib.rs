@@ -26,6 +26,7 @@ mod upgrade;
 mod writer;
 
 pub use error::StoreError;
+pub use events::{EventWriter, EventsFile};
 pub use fold::{load, load_manifest};
 pub use id::{make_run_id, plan_hash};
 pub use runs::{Listing, PruneRule, RunSummary, list, prune, resolve};

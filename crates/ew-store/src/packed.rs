@@ -22,6 +22,9 @@ const FULL_NS: u64 = 1_000_000_000;
 const MIN_PACKED_BYTES: usize = 64 * 1024;
 /// So are more, so that a short line never becomes all of the memory.
 const MAX_PACKED_BYTES: usize = 64 << 20;
+/// On readings of 128 CPUs by a third smaller than the fastest level, and still quicker than they
+/// are written as JSON.
+const LEVEL: Compression = Compression::new(4);
 /// How a packed line begins.
 const START: &[u8] = b"{\"packed\":";
 
@@ -71,7 +74,7 @@ pub(crate) fn packed(lines: &[u8]) -> io::Result<Vec<u8>> {
     if !(MIN_PACKED_BYTES..=MAX_PACKED_BYTES).contains(&lines.len()) {
         return Ok(lines.to_vec());
     }
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut gzip = GzEncoder::new(Vec::new(), LEVEL);
     gzip.write_all(lines)?;
     let packed = STANDARD.encode(gzip.finish()?);
     let mut line = serde_json::to_vec(&Packed { packed: &packed })?;

@@ -81,7 +81,7 @@ pub(crate) fn write_tables(directory: &Path, manifest: RunManifest) -> Result<Ru
     let mut fold = Fold::new(manifest);
     let mut events = EventReader::open(directory)?;
     while let Some(event) = events.next()? {
-        tables.take(event.clone())?;
+        tables.take(&event)?;
         fold.take(event);
     }
     tables.flows.finish()?;
@@ -94,6 +94,7 @@ pub(crate) fn write_tables(directory: &Path, manifest: RunManifest) -> Result<Ru
 
 struct Tables {
     inventory: Inventory,
+    names: Vec<Arc<str>>,
     stages: Vec<Arc<StageWords>>,
     senders: BTreeMap<(u32, u32), u32>,
     clock_offset_ns: BTreeMap<HostId, i64>,
@@ -139,7 +140,9 @@ impl Tables {
             ("eastwest.run", manifest.id.clone()),
             ("eastwest.format_version", FORMAT_VERSION.to_string()),
         ];
+        let hosts = manifest.inventory.hosts.iter();
         Ok(Self {
+            names: hosts.map(|host| host.name.as_str().into()).collect(),
             inventory: manifest.inventory.clone(),
             stages: Vec::new(),
             senders: BTreeMap::new(),
@@ -153,23 +156,23 @@ impl Tables {
         })
     }
 
-    fn take(&mut self, recorded: RecordedEvent) -> Result<(), StoreError> {
-        match recorded.event {
+    fn take(&mut self, recorded: &RecordedEvent) -> Result<(), StoreError> {
+        match &recorded.event {
             RunEvent::RunStarted { plan, .. } | RunEvent::Replanned { plan } => {
-                self.take_plan(&plan);
+                self.take_plan(plan);
             }
             RunEvent::ClockSynced {
                 host, offset_ns, ..
             } => {
-                self.clock_offset_ns.insert(host, offset_ns);
+                self.clock_offset_ns.insert(*host, *offset_ns);
             }
             RunEvent::RoundFinished { records, .. } => {
                 for record in records {
-                    self.take_flow(recorded.at_ns, record)?;
+                    self.take_flow(recorded.at_ns, record.clone())?;
                 }
             }
             RunEvent::HostSampled { host, sample } => {
-                self.take_sample(recorded.at_ns, host, sample)?;
+                self.take_sample(recorded.at_ns, *host, sample)?;
             }
             _ => {}
         }
@@ -226,21 +229,20 @@ impl Tables {
         &mut self,
         at_ns: u64,
         host: HostId,
-        sample: HostSample,
+        sample: &HostSample,
     ) -> Result<(), StoreError> {
         let reading = Reading {
-            host: self.endpoint(host).host,
+            host: self.name(host),
             agent_ns: sample.agent_ns,
             clock_offset_ns: self.clock_offset_ns.get(&host).copied(),
         };
         if let Some(causes) = &sample.causes {
             self.take_causes(host, &reading, causes)?;
         }
-        let all = sample.all_cpus.map(|all| Counters::AllCpus(all.times));
-        let cpus = all
-            .into_iter()
-            .chain(sample.cpus.into_iter().map(Counters::Cpu));
-        let interfaces = sample.interfaces.into_iter().map(Counters::Interface);
+        let all = sample.all_cpus.iter();
+        let all = all.map(|all| Counters::AllCpus(all.times));
+        let cpus = all.chain(sample.cpus.iter().copied().map(Counters::Cpu));
+        let interfaces = sample.interfaces.iter().cloned().map(Counters::Interface);
         for counters in cpus.chain(interfaces) {
             self.hosts.push(HostRow {
                 reading: reading.clone(),
@@ -268,14 +270,19 @@ impl Tables {
         Ok(())
     }
 
-    /// Names for an id; a damaged file may contain any number.
+    /// A damaged file may contain any number.
+    fn name(&self, id: HostId) -> Arc<str> {
+        let name = self.names.get(id.index());
+        name.map_or_else(|| id.to_string().into(), Arc::clone)
+    }
+
     fn endpoint(&self, id: HostId) -> Endpoint {
         let host = self.inventory.hosts.get(id.index());
         let rack = host
             .and_then(|host| host.rack)
             .and_then(|rack| self.inventory.racks.get(rack.index()));
         Endpoint {
-            host: host.map_or_else(|| id.to_string(), |host| host.name.clone()),
+            host: self.name(id),
             rack: rack.map(|rack| rack.name.clone()),
         }
     }

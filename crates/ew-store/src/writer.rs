@@ -8,7 +8,7 @@ use crate::id::renamed;
 use crate::tables::write_tables;
 use crate::{FINDINGS_FILE, FORMAT_VERSION, MANIFEST_FILE};
 use ew_model::barrier::Barrier;
-use ew_model::{Outcome, RecordedEvent, Run, RunManifest};
+use ew_model::{Outcome, Run, RunManifest};
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -57,22 +57,9 @@ impl RunWriter {
         &self.directory
     }
 
-    /// What `events.jsonl` takes so far.
-    #[must_use]
-    pub fn events_bytes(&self) -> u64 {
-        self.events.written_bytes()
-    }
-
-    /// Appends one event; it is in the file when this returns, but for samples of large runs, which
-    /// wait for other samples or events for up to a second. Live-only events are passed over.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`], for example when the disk is full; the events before it stay readable.
-    pub fn record(&mut self, event: &RecordedEvent) -> Result<(), StoreError> {
-        if event.event.is_live_only() {
-            return Ok(());
-        }
-        self.events.append(event)
+    /// Takes the run's events while it happens.
+    pub fn events(&mut self) -> &mut EventWriter {
+        &mut self.events
     }
 
     /// Replaces the manifest by its final form and writes the tables; returns the run, as

@@ -60,7 +60,7 @@ fn live_views_are_not_recorded() {
         hosts_alive: 2,
         left_ns: 3,
     };
-    writer.record(&at(1, progress)).unwrap();
+    writer.events().append(&at(1, progress)).unwrap();
     assert_eq!(fs::read(writer.path().join(EVENTS_FILE)).unwrap(), b"");
 }
 
@@ -70,7 +70,7 @@ fn a_run_that_is_killed_is_readable_at_any_moment() {
     let mut writer = RunWriter::create(temp_dir.path(), manifest(7)).unwrap();
     assert_eq!(load(writer.path()).unwrap().flows, []);
     for (count, event) in events().iter().enumerate() {
-        writer.record(event).unwrap();
+        writer.events().append(event).unwrap();
         let text = fs::read_to_string(writer.path().join(EVENTS_FILE)).unwrap();
         assert_eq!(text.lines().count(), count + 1);
     }
@@ -106,7 +106,7 @@ fn events_of_a_large_run_are_short_and_read_back_in_their_order() {
     let mut record = |at_ns, event| {
         let recorded = at(at_ns, event);
         plain_bytes += serde_json::to_vec(&recorded).unwrap().len();
-        writer.record(&recorded).unwrap();
+        writer.events().append(&recorded).unwrap();
     };
     for second in 1..=5 {
         for host in 0..400 {
@@ -531,7 +531,7 @@ fn hosts_that_a_run_does_not_have_are_skipped_and_counted() {
 fn write_run(root: &Path, events: &[RecordedEvent]) -> PathBuf {
     let mut writer = RunWriter::create(root, manifest(7)).unwrap();
     for event in events {
-        writer.record(event).unwrap();
+        writer.events().append(event).unwrap();
     }
     let mut manifest = manifest(7);
     manifest.outcome = Outcome::Partial;

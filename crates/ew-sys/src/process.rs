@@ -76,7 +76,7 @@ pub fn user() -> u32 {
 /// What this process has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Peak resident memory (`ru_maxrss`).
+    /// Peak resident memory.
     pub peak_rss_bytes: u64,
     /// User and system CPU time of all threads.
     pub cpu_ns: u64,
@@ -153,8 +153,9 @@ pub fn raise_open_files_limit() -> u64 {
 /// Unit of `ru_maxrss`.
 const MAXRSS_BYTES: u64 = if cfg!(target_os = "macos") { 1 } else { 1024 };
 
-/// What this process has used so far, from getrusage(2). Zeroes if the kernel refuses, which it
-/// does not for RUSAGE_SELF.
+/// What this process has used so far, from getrusage(2), and on Linux from `VmHWM` of
+/// proc_pid_status(5): `ru_maxrss` counts what the process had before it became this program, which
+/// is its parent's. Zeroes if the kernel refuses, which it does not for RUSAGE_SELF.
 #[must_use]
 pub fn usage() -> Usage {
     // SAFETY: rusage is plain integers, for which all zeroes is a value.
@@ -162,9 +163,18 @@ pub fn usage() -> Usage {
     // SAFETY: `usage` is a valid rusage to write to.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
     Usage {
-        peak_rss_bytes: usage.ru_maxrss.max(0) as u64 * MAXRSS_BYTES,
+        peak_rss_bytes: own_peak_bytes().unwrap_or(usage.ru_maxrss.max(0) as u64 * MAXRSS_BYTES),
         cpu_ns: timeval_ns(usage.ru_utime) + timeval_ns(usage.ru_stime),
     }
+}
+
+fn own_peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = peak.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
 }
 
 /// Bytes in a pipe that its reader has not read yet (FIONREAD, pipe(7)), from either end of it.

@@ -54,6 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ew-plan",
             "ew-proto",
             "ew-sim",
+            "ew-store",
         ],
     ),
     ("ew-store", &["ew-model"]),

@@ -112,7 +112,7 @@ fn simulate(
         event: started,
     };
     for event in std::iter::once(&first).chain(&events) {
-        writer.record(event).map_err(Failure::failed)?;
+        writer.events().append(event).map_err(Failure::failed)?;
     }
     let dir = writer.path().to_owned();
     let run = writer.finish(manifest).map_err(Failure::failed)?;

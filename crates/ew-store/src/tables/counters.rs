@@ -10,7 +10,6 @@ use crate::table::Column;
 use ew_model::HostId;
 use ew_model::telemetry::{CauseCounters, ProcessTraffic, ServicePort};
 use serde::Serialize;
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -22,11 +21,11 @@ pub(super) struct CounterRow {
 }
 
 /// Which counter of a host.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Counter {
     source: &'static str,
-    name: Option<Arc<str>>,
-    field: Cow<'static, str>,
+    /// Empty for the whole host.
+    name: Arc<str>,
+    field: Arc<str>,
 }
 
 /// What one process moved, in all, with one peer or over one port, when it changed.
@@ -66,10 +65,14 @@ impl OfReading for TrafficRow {
     }
 }
 
+/// A host's, by source, name and field. Looking one up takes no copy of a name: a large run does it
+/// a hundred million times.
+type Values = HashMap<&'static str, HashMap<Arc<str>, HashMap<Arc<str>, i64>>>;
+
 /// The latest values of every host.
 #[derive(Debug, Default)]
 pub(super) struct Latest {
-    counters: BTreeMap<HostId, HashMap<Counter, i64>>,
+    counters: BTreeMap<HostId, Values>,
     traffic: BTreeMap<HostId, BTreeMap<Mover, Figures>>,
 }
 
@@ -81,20 +84,13 @@ impl Latest {
         reading: &Reading,
         causes: &CauseCounters,
     ) -> Vec<CounterRow> {
-        let latest = self.counters.entry(host).or_default();
-        let mut rows = Vec::new();
-        for (counter, value) in counters(causes) {
-            if latest.get(&counter) == Some(&value) {
-                continue;
-            }
-            latest.insert(counter.clone(), value);
-            rows.push(CounterRow {
-                reading: reading.clone(),
-                counter,
-                value,
-            });
-        }
-        rows
+        let mut changes = Changes {
+            latest: self.counters.entry(host).or_default(),
+            reading,
+            rows: Vec::new(),
+        };
+        changes.take_all(causes);
+        changes.rows
     }
 
     /// The processes, peers and ports with which more was moved or dropped than at the host's
@@ -161,79 +157,82 @@ fn movers(process: &ProcessTraffic) -> impl Iterator<Item = (Mover, Figures)> {
     whole.chain(peers).chain(ports)
 }
 
-/// Every number in a sample, by the names of `events.jsonl`.
-fn counters(causes: &CauseCounters) -> Vec<(Counter, i64)> {
-    let mut found = Found::default();
-    for (cpu, softnet) in &causes.softnet {
-        found.take("softnet", Some(&cpu.to_string()), softnet);
-    }
-    if let Some(all) = &causes.all_softnet {
-        found.take("softnet", Some("all"), all);
-    }
-    for qdisc in &causes.qdiscs {
-        let number = qdisc.handle >> 16;
-        let name = format!("{} {} {number:x}:", qdisc.interface, qdisc.kind);
-        found.take("qdisc", Some(&name), qdisc);
-    }
-    for (interface, field, count) in &causes.driver_counters {
-        let field = Cow::Owned(field.clone());
-        found.push("driver", Some(interface.as_str().into()), field, *count);
-    }
-    for disk in &causes.disks {
-        found.take("disk", Some(&disk.name), disk);
-    }
-    for interrupt in &causes.interrupts {
-        let name: Arc<str> = format!("{} {}", interrupt.interrupt, interrupt.name).into();
-        for (cpu, count) in &interrupt.per_cpu {
-            let field = Cow::Owned(format!("cpu{cpu}"));
-            found.push("interrupt", Some(Arc::clone(&name)), field, *count);
+/// What changed with a reading.
+struct Changes<'a> {
+    latest: &'a mut Values,
+    reading: &'a Reading,
+    rows: Vec<CounterRow>,
+}
+
+impl Changes<'_> {
+    /// Every number, by the names of `events.jsonl`.
+    fn take_all(&mut self, causes: &CauseCounters) {
+        for (cpu, softnet) in &causes.softnet {
+            self.take("softnet", &cpu.to_string(), softnet);
         }
+        if let Some(all) = &causes.all_softnet {
+            self.take("softnet", "all", all);
+        }
+        for qdisc in &causes.qdiscs {
+            let number = qdisc.handle >> 16;
+            let name = format!("{} {} {number:x}:", qdisc.interface, qdisc.kind);
+            self.take("qdisc", &name, qdisc);
+        }
+        for (interface, field, count) in &causes.driver_counters {
+            self.take_one("driver", interface, field, int(*count));
+        }
+        for disk in &causes.disks {
+            self.take("disk", &disk.name, disk);
+        }
+        for interrupt in &causes.interrupts {
+            let name = format!("{} {}", interrupt.interrupt, interrupt.name);
+            for (cpu, count) in &interrupt.per_cpu {
+                self.take_one("interrupt", &name, &format!("cpu{cpu}"), int(*count));
+            }
+        }
+        for (cpu, hz) in &causes.frequencies_hz {
+            self.take_one("cpu", &cpu.to_string(), "frequency_hz", int(*hz));
+        }
+        self.take("protocol", "", &causes.protocols);
+        self.take("memory", "", &causes.memory);
+        self.take("pressure", "", &causes.pressure);
+        self.take("cgroup", "", &causes.cgroup);
+        self.take("conntrack", "", &causes.conntrack);
     }
-    for (cpu, hz) in &causes.frequencies_hz {
-        let name = cpu.to_string().into();
-        found.push("cpu", Some(name), Cow::Borrowed("frequency_hz"), *hz);
-    }
-    found.take("protocol", None, &causes.protocols);
-    found.take("memory", None, &causes.memory);
-    found.take("pressure", None, &causes.pressure);
-    found.take("cgroup", None, &causes.cgroup);
-    found.take("conntrack", None, &causes.conntrack);
-    found.counters
-}
 
-#[derive(Default)]
-struct Found {
-    counters: Vec<(Counter, i64)>,
-}
-
-impl Found {
     /// The numbers among the fields of a struct.
-    fn take(&mut self, source: &'static str, name: Option<&str>, of: &impl Serialize) {
-        let name: Option<Arc<str>> = name.map(Arc::from);
+    fn take(&mut self, source: &'static str, name: &str, of: &impl Serialize) {
         each_number(of, &mut |field, value| {
-            let counter = Counter {
-                source,
-                name: name.clone(),
-                field,
-            };
-            self.counters.push((counter, value));
+            self.take_one(source, name, &field, value);
         });
     }
 
-    fn push(
-        &mut self,
-        source: &'static str,
-        name: Option<Arc<str>>,
-        field: Cow<'static, str>,
-        count: u64,
-    ) {
-        let counter = Counter {
-            source,
-            name,
-            field,
-        };
-        self.counters.push((counter, int(count)));
+    fn take_one(&mut self, source: &'static str, name: &str, field: &str, value: i64) {
+        let of_source = self.latest.entry(source).or_default();
+        let latest = of_source.get(name).and_then(|fields| fields.get(field));
+        if latest == Some(&value) {
+            return;
+        }
+        let name = shared(of_source, name);
+        let fields = of_source.entry(Arc::clone(&name)).or_default();
+        let field = shared(fields, field);
+        fields.insert(Arc::clone(&field), value);
+        self.rows.push(CounterRow {
+            reading: self.reading.clone(),
+            counter: Counter {
+                source,
+                name,
+                field,
+            },
+            value,
+        });
     }
+}
+
+/// The key, as the map has it where it does.
+fn shared<V>(map: &HashMap<Arc<str>, V>, key: &str) -> Arc<str> {
+    map.get_key_value(key)
+        .map_or_else(|| key.into(), |(known, _)| Arc::clone(known))
 }
 
 pub(super) const COUNTERS: &[Column<CounterRow>] = &[
@@ -246,11 +245,9 @@ pub(super) const COUNTERS: &[Column<CounterRow>] = &[
     Column::maybe_text(
         "name",
         "which CPU, interface, disk or interrupt; null for the whole host",
-        |r| r.counter.name.as_deref().map(str::to_owned),
+        |r| (!r.counter.name.is_empty()).then(|| r.counter.name.to_string()),
     ),
-    Column::text("counter", "which counter", |r| {
-        r.counter.field.clone().into_owned()
-    }),
+    Column::text("counter", "which counter", |r| r.counter.field.to_string()),
     agent_ns(),
     clock_offset_ns(),
     Column::int("value", "its value from this reading on", |r| r.value),
@@ -361,9 +358,13 @@ mod tests {
 
     fn lines(rows: &[CounterRow]) -> Vec<String> {
         let line = |r: &CounterRow| {
-            let name = r.counter.name.as_deref().unwrap_or("-");
-            let counter = &r.counter;
-            format!("{} {name} {} {}", counter.source, counter.field, r.value)
+            let Counter {
+                source,
+                name,
+                field,
+            } = &r.counter;
+            let name = if name.is_empty() { "-" } else { name };
+            format!("{source} {name} {field} {}", r.value)
         };
         rows.iter().map(line).collect()
     }

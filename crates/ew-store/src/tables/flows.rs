@@ -61,7 +61,7 @@ pub(super) struct StageWords {
 
 /// A host and its rack by name.
 pub(super) struct Endpoint {
-    pub(super) host: String,
+    pub(super) host: Arc<str>,
     pub(super) rack: Option<String>,
 }
 
@@ -181,9 +181,9 @@ fn identity() -> Vec<Column<FlowRow>> {
             "when the round's reports were in, since the run began, controller's clock",
             |r| int(r.at_ns),
         ),
-        Column::text("src", "sending host", |r| r.planned.src.host.clone()),
+        Column::text("src", "sending host", |r| r.planned.src.host.to_string()),
         Column::maybe_text("src_rack", "its rack", |r| r.planned.src.rack.clone()),
-        Column::text("dst", "receiving host", |r| r.planned.dst.host.clone()),
+        Column::text("dst", "receiving host", |r| r.planned.dst.host.to_string()),
         Column::maybe_text("dst_rack", "its rack", |r| r.planned.dst.rack.clone()),
         Column::text("outcome", "measured or missing", |r| {
             match r.record.outcome {

@@ -3,11 +3,12 @@
 
 use super::int;
 use crate::table::Column;
+use std::sync::Arc;
 
 /// Whose counters were read, and when.
 #[derive(Clone, Debug)]
 pub(super) struct Reading {
-    pub(super) host: String,
+    pub(super) host: Arc<str>,
     pub(super) agent_ns: u64,
     pub(super) clock_offset_ns: Option<i64>,
 }
@@ -18,7 +19,7 @@ pub(super) trait OfReading {
 }
 
 pub(super) const fn host<R: OfReading>() -> Column<R> {
-    Column::text("host", "which host", |r| r.reading().host.clone())
+    Column::text("host", "which host", |r| r.reading().host.to_string())
 }
 
 pub(super) const fn agent_ns<R: OfReading>() -> Column<R> {
