@@ -364,7 +364,7 @@ fn bits_per_sec(bytes: u64, time_ns: u64) -> Option<f64> {
 
 impl FlowRecord {
     /// A copy of its figures, without streams, intervals and those times that say nothing of a
-    /// usual transaction: what is kept of every flow of a large run.
+    /// typical transaction: what is kept of every flow of a large run.
     #[must_use]
     pub fn figures(&self) -> Self {
         Self {

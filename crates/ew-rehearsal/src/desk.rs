@@ -15,7 +15,7 @@ pub struct Desk {
     pub disk_stalls_ns: Vec<Range<u64>>,
     /// When the terminal takes nothing (Ctrl-S, a pager).
     pub terminal_stalls_ns: Vec<Range<u64>>,
-    /// What may wait for each of them, where it is not what is usual.
+    /// What may wait for each of them, where it is not the default.
     pub max_waiting_bytes: Option<usize>,
 }
 

@@ -7,7 +7,7 @@ use ew_model::inventory::HostId;
 use ew_rehearsal::{Fault, Trace, draw_healthy, rehearse, violations};
 
 /// What may wait of one host: events, a frame that is not whole yet, and what its link holds.
-const MAX_OF_A_HOST_BYTES: usize = 4 << 20;
+const MAX_OF_A_HOST_BYTES: usize = 1 << 20;
 const FLOODING: HostId = HostId(2);
 
 /// A run in which a host sends a frame so many times, and the most memory that it took.

@@ -76,6 +76,7 @@ fn the_demo_names_its_slow_host_and_its_ratio_and_nothing_else() {
 }
 
 #[test]
+#[ignore = "long; make test-engines runs it"]
 fn a_clean_one_to_one_network_is_found_clean() {
     if !can_run_labs() {
         return;
@@ -93,6 +94,7 @@ fn a_clean_one_to_one_network_is_found_clean() {
 }
 
 #[test]
+#[ignore = "long; make test-engines runs it"]
 fn random_picks_with_collisions_accuse_nobody() {
     if !can_run_labs() {
         return;

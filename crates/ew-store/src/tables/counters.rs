@@ -65,8 +65,8 @@ impl OfReading for TrafficRow {
     }
 }
 
-/// A host's, by source, name and field. Looking one up takes no copy of a name: a large run does it
-/// a hundred million times.
+/// A host's, by source, name and field. A lookup copies no name: a large run has
+/// a hundred million of them.
 type Values = HashMap<&'static str, HashMap<Arc<str>, HashMap<Arc<str>, i64>>>;
 
 /// The latest values of every host.
