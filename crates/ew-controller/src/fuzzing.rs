@@ -5,6 +5,7 @@ use ew_analyze::compare::{CompareOptions, Runs, compare};
 use ew_analyze::storage::job;
 use ew_model::Run;
 use ew_report::{Format, TextStyle};
+use std::fmt::Display;
 use std::path::Path;
 
 /// A page brings its script and its style with it, and makes itself of a template: a run of a few
@@ -22,8 +23,8 @@ pub fn run_directory(directory: &Path) {
     if let Some(analysis) = job::analyze(&run) {
         let _ = ew_report::storage_text(&analysis, &TextStyle::default());
         let _ = ew_report::storage_csv(&run);
-        is_made(ew_report::storage_json(&analysis).map_err(|error| error.to_string()));
-        is_made(ew_report::storage_html(&analysis).map_err(|error| error.to_string()));
+        is_made(ew_report::storage_json(&analysis));
+        is_made(ew_report::storage_html(&analysis));
     }
     let runs = [run];
     let both = Runs {
@@ -47,15 +48,13 @@ fn show(run: &Run) {
         };
         let report = ew_report::render(&analysis, format, &TextStyle::default());
         if !format.is_of_pods() {
-            is_made(report.map_err(|error| error.to_string()));
+            is_made(report);
         }
     }
 }
 
 /// Text that ends as promised, and has nothing in it that a terminal would obey.
-fn is_made(report: Result<String, String>) {
-    match report {
-        Ok(text) => assert!(!text.contains(|c: char| c.is_control() && !"\n\t\r".contains(c))),
-        Err(words) => panic!("{words}"),
-    }
+fn is_made(report: Result<String, impl Display>) {
+    let text = report.unwrap_or_else(|error| panic!("{error}"));
+    assert!(!text.contains(|c: char| c.is_control() && !"\n\t\r".contains(c)));
 }

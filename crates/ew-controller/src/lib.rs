@@ -51,5 +51,5 @@ pub use rehearse::{Pace, Rehearsed, Surroundings, rehearse};
 pub use resolve::{AddressFamily, ResolveError, resolve};
 pub use run::{Finished, Job, RunError, StoredRun, run, run_storage};
 pub use storage::{DiskTask, StorageTask};
-pub use survey::{run_as_root_on, survey};
+pub use survey::{NoAnswer, run_as_root_on, survey};
 pub use watch::{Watched, watch};

@@ -336,6 +336,7 @@ fn carry_out(
     if job.signals_end_analysis {
         ew_sys::process::restore_signals();
     }
+    ew_sys::process::give_back_memory();
     let Controlled {
         driven,
         plan_hash,

@@ -2,18 +2,33 @@
 
 use crate::launch::LaunchOptions;
 use crate::members::{FleetEvent, Members, State};
-use ew_fleet::{LaunchSlots, Launcher, run_as_root};
+use ew_fleet::{LaunchSlots, Launcher, RootError, run_as_root};
 use ew_model::facts::HostFacts;
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::workload::Tool;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 /// The fleet has this long to end.
 const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
+
+/// Why a host's facts are not known.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NoAnswer {
+    /// Its agent could not be launched, or was lost.
+    #[error("{message}")]
+    Down {
+        /// Why, as it is recorded.
+        message: String,
+    },
+    /// The survey ended before it answered.
+    #[error("not finished")]
+    Unfinished,
+}
 
 /// Asks every host for its facts, and which of the tools it has: an agent is launched there and
 /// taken down again. Hosts that did not answer are there with the reason.
@@ -25,7 +40,7 @@ pub async fn survey(
     launcher: Arc<dyn Launcher>,
     options: LaunchOptions,
     tools: Vec<Tool>,
-) -> std::io::Result<BTreeMap<HostId, Result<HostFacts, String>>> {
+) -> std::io::Result<BTreeMap<HostId, Result<HostFacts, NoAnswer>>> {
     let mut members = Members::of_process(inventory, launcher, options)?;
     members.look_for(tools);
     for id in inventory.host_ids() {
@@ -34,8 +49,10 @@ pub async fn survey(
     let interrupted = wait_until_launched(&mut members).await;
     let answer = |id: HostId| match members.get(id).map(|member| &member.state) {
         Some(State::Up { facts, .. }) => Ok(facts.as_ref().clone()),
-        Some(State::Down { message }) => Err(message.clone()),
-        Some(State::Launching) | None => Err("not finished".to_owned()),
+        Some(State::Down { message }) => Err(NoAnswer::Down {
+            message: message.clone(),
+        }),
+        Some(State::Launching) | None => Err(NoAnswer::Unfinished),
     };
     let answers = inventory.host_ids().map(|id| (id, answer(id))).collect();
     members.tear_down(TEAR_DOWN_LIMIT).await;
@@ -66,7 +83,7 @@ pub async fn run_as_root_on(
     launcher: Arc<dyn Launcher>,
     commands: BTreeMap<HostId, Vec<String>>,
     limit: Duration,
-) -> std::io::Result<BTreeMap<HostId, Result<(), String>>> {
+) -> std::io::Result<BTreeMap<HostId, Result<(), RootError>>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let slots = Arc::new(LaunchSlots::new(launcher.fan_out()));
@@ -77,7 +94,7 @@ pub async fn run_as_root_on(
         tasks.spawn(async move {
             let _slot = slots.take().await;
             let done = run_as_root(launcher.as_ref(), &host, &commands, limit).await;
-            (id, done.map_err(|error| error.to_string()))
+            (id, done)
         });
     }
     let mut results = BTreeMap::new();

@@ -11,7 +11,7 @@ pub mod seeds;
 use crate::agent_session::{AgentEvent, AgentSession};
 use crate::clock_line::Timeline;
 use crate::controller_session::{ControllerEvent, ControllerSession};
-use crate::frame::{FrameDecoder, encode};
+use crate::frame::{FrameDecoder, FrameError, encode};
 use crate::limits::Message;
 use crate::message::{ToAgent, ToController};
 use crate::preamble::{MAX_BANNER_BYTES, PreambleScanner, preamble};
@@ -152,14 +152,14 @@ fn check_decoder<T: Message>(data: &[u8]) {
 
 /// The messages, written again, and the error that ended them. Compared in written form, as floats
 /// may be NaN.
-fn drain<T: Message>(decoder: &mut FrameDecoder) -> Vec<Result<Vec<u8>, String>> {
+fn drain<T: Message>(decoder: &mut FrameDecoder) -> Vec<Result<Vec<u8>, FrameError>> {
     let mut results = Vec::new();
     loop {
         match decoder.next::<T>() {
             Ok(None) => return results,
-            Ok(Some(message)) => results.push(encode(&message).map_err(|e| e.to_string())),
+            Ok(Some(message)) => results.push(encode(&message)),
             Err(error) => {
-                results.push(Err(error.to_string()));
+                results.push(Err(error));
                 return results;
             }
         }

@@ -3,6 +3,7 @@
 mod code_map;
 mod comment_width;
 mod function_length;
+mod import_circles;
 mod layers;
 mod lints;
 mod manifest;
@@ -68,6 +69,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Violation> {
     for doc in &workspace.docs {
         violations.extend(words::check_doc(doc));
     }
+    violations.extend(import_circles::check(&workspace.sources));
     let crates: Vec<&str> = workspace
         .manifests
         .iter()

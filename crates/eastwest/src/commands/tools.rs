@@ -7,8 +7,8 @@ use crate::hosts::HostArgs;
 use crate::output::{self, PlainArgs};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use ew_controller::{LaunchOptions, run_as_root_on, survey};
-use ew_fleet::Launcher;
+use ew_controller::{LaunchOptions, NoAnswer, run_as_root_on, survey};
+use ew_fleet::{Launcher, RootError};
 use ew_model::tools::{Distribution, Installation, installation};
 use ew_model::{HostFacts, HostId, Inventory, Tool};
 use ew_plan::inventory::fold;
@@ -38,10 +38,10 @@ pub(crate) struct ToolsArgs {
 }
 
 /// What a host reported, or why it reported nothing.
-type Answers = BTreeMap<HostId, Result<HostFacts, String>>;
+type Answers = BTreeMap<HostId, Result<HostFacts, NoAnswer>>;
 
 /// What came of each host's commands.
-type Installed = BTreeMap<HostId, Result<(), String>>;
+type Installed = BTreeMap<HostId, Result<(), RootError>>;
 
 /// All that is to be reported.
 struct Listing {
@@ -141,7 +141,7 @@ impl Listing {
     /// What would install each host's missing tools. Hosts that lack nothing, or of whose packages
     /// nothing is known, are not there.
     fn commands(&self) -> BTreeMap<HostId, Vec<String>> {
-        let commands_of = |(id, answer): (&HostId, &Result<HostFacts, String>)| {
+        let commands_of = |(id, answer): (&HostId, &Result<HostFacts, NoAnswer>)| {
             let installation = self.installation(answer.as_ref().ok()?)?;
             (!installation.commands.is_empty()).then_some((*id, installation.commands))
         };
@@ -202,7 +202,7 @@ impl Listing {
     fn silence_lines(&self) -> Vec<String> {
         let silent = self.now.iter().filter_map(|(id, answer)| {
             let reason = answer.as_ref().err()?;
-            Some((printable(reason), *id))
+            Some((printable(&reason.to_string()), *id))
         });
         let line = |(reason, hosts): (String, Vec<HostId>)| {
             format!("\n{} did not answer: {reason}", self.names(&hosts))
@@ -288,7 +288,7 @@ impl Listing {
     }
 
     fn json(&self) -> serde_json::Value {
-        let host = |(id, answer): (&HostId, &Result<HostFacts, String>)| {
+        let host = |(id, answer): (&HostId, &Result<HostFacts, NoAnswer>)| {
             let facts = answer.as_ref().ok();
             let installation = facts.and_then(|facts| self.installation(facts));
             let tools: Option<BTreeMap<&str, Option<&str>>> = facts.map(|facts| {
@@ -299,13 +299,13 @@ impl Listing {
             let done = self.installed.as_ref().and_then(|done| done.get(id));
             serde_json::json!({
                 "host": self.inventory.name(*id),
-                "error": answer.as_ref().err(),
+                "error": answer.as_ref().err().map(ToString::to_string),
                 "os": facts.map(system),
                 "tools": tools,
                 "commands": installation.as_ref().map(|i| &i.commands),
                 "without_package": installation.map(|i| i.without_package),
                 "installed": done.map(Result::is_ok),
-                "install_error": done.and_then(|done| done.as_ref().err()),
+                "install_error": done.and_then(|done| done.as_ref().err()).map(ToString::to_string),
             })
         };
         let hosts: Vec<_> = self.now.iter().map(host).collect();
