@@ -1,7 +1,8 @@
 //! `--via` and its companions: which launcher, and how agents are started.
 
-use crate::build::build;
+use crate::build::{OWN_BINARY, build};
 use crate::exit::Failure;
+use crate::flag_values::{parse_duration, parse_ports};
 use crate::kubernetes::KubernetesArgs;
 use crate::slurm::SlurmArgs;
 use anyhow::{Context, anyhow};
@@ -19,8 +20,6 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// This very binary, also after its file was replaced or removed.
-pub(crate) const OWN_BINARY: &str = "/proc/self/exe";
 /// More often would measure the kernel's own ticks, and the reading.
 const SHORTEST_SAMPLE_INTERVAL_NS: u64 = 100_000_000;
 const REMOTE_DIR: &str = "--remote-dir";
@@ -318,33 +317,6 @@ pub(crate) fn only_lab() -> Result<String, Failure> {
             names.join(", ")
         ))),
     }
-}
-
-fn parse_ports(text: &str) -> anyhow::Result<(u16, u16)> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let port = |part: &str| {
-        part.trim()
-            .parse::<u16>()
-            .with_context(|| format!("`{part}` is not a port; write 5401-5499"))
-    };
-    let (first, last) = (port(first)?, port(last)?);
-    anyhow::ensure!(
-        first <= last && first > 0,
-        "{first}-{last} is no port range; write the lower one first, from 1"
-    );
-    Ok((first, last))
-}
-
-/// Ports to listen at, or 0 for any.
-pub(crate) fn parse_dial_ports(text: &str) -> anyhow::Result<(u16, u16)> {
-    match text {
-        "0" => Ok((0, 0)),
-        ports => parse_ports(ports),
-    }
-}
-
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, ew_model::units::UnitError> {
-    ew_model::units::parse_duration_ns(text).map(Duration::from_nanos)
 }
 
 fn parse_sample_interval(text: &str) -> anyhow::Result<u64> {

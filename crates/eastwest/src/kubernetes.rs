@@ -1,19 +1,22 @@
 //! `--via kubernetes`: from options to nodes, pods and the launcher that enters them.
 
+mod args;
 mod barriers;
 
+pub(crate) use args::{AccessArgs, KubernetesArgs};
+
+use crate::build::OWN_BINARY;
 use crate::exit::Failure;
-use crate::fleet::OWN_BINARY;
 use crate::hosts::{HostArgs, group_sources};
 use crate::output;
 use anyhow::anyhow;
-use clap::{Args, ValueEnum};
+use args::{Amount, BootstrapChoice};
 use ew_controller::{Detour, Detours, Finished, ServicePorts};
 use ew_fleet::{Kubernetes, Launcher, Payload, Payloads, PodLink};
 use ew_kubernetes::{
-    Access, AccessOptions, Bootstrap, Deployment, KubernetesError, Need, NodeFacts, PodOptions,
-    PodPlan, PodWatch, RemovalError, RunObjects, ServiceAddress, ServicePlan, Toleration,
-    check_rights, go_architecture, lacks_namespace, list_nodes,
+    Access, Bootstrap, Deployment, KubernetesError, Need, NodeFacts, PodOptions, PodPlan, PodWatch,
+    RemovalError, RunObjects, ServiceAddress, ServicePlan, check_rights, go_architecture,
+    lacks_namespace, list_nodes,
 };
 use ew_model::inventory::{Host, Inventory, Rack, RackId};
 use ew_model::pods::{self, PodPath};
@@ -30,122 +33,6 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// In addition to twice the planned time: launching, clocks, repairs.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(600);
-
-/// Which cluster.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct AccessArgs {
-    /// Kubeconfig instead of $KUBECONFIG or ~/.kube/config
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig [default: its current one]
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-    /// Namespace of everything made; one that does not exist is made and removed [default: the
-    /// context's]
-    #[arg(long, value_name = "NAME")]
-    namespace: Option<String>,
-}
-
-impl AccessArgs {
-    pub(crate) fn options(&self) -> AccessOptions {
-        AccessOptions {
-            kubeconfig: self.kubeconfig.clone(),
-            context: self.context.clone(),
-            namespace: self.namespace.clone(),
-        }
-    }
-
-    /// The same cluster for a process of our own.
-    fn words(&self, namespace: &str) -> Vec<String> {
-        let mut words = vec!["--namespace".to_owned(), namespace.to_owned()];
-        if let Some(path) = &self.kubeconfig {
-            words.extend(["--kubeconfig".to_owned(), path.display().to_string()]);
-        }
-        if let Some(context) = &self.context {
-            words.extend(["--context".to_owned(), context.clone()]);
-        }
-        words
-    }
-}
-
-/// `--bootstrap`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum BootstrapChoice {
-    /// The image has eastwest: one that `eastwest image` wrote
-    Image,
-    /// The binary is copied into any image that has sh
-    Copy,
-}
-
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Kubernetes (--via kubernetes)")]
-pub(crate) struct KubernetesArgs {
-    #[command(flatten)]
-    access: AccessArgs,
-    /// Nodes by label selector, for example 'pool=gpu,!spot' [default: all that are Ready]
-    #[arg(long, value_name = "SELECTOR")]
-    nodes: Option<String>,
-    /// Node label that names the rack [default: topology.kubernetes.io/zone]
-    #[arg(long, value_name = "LABEL")]
-    rack_label: Option<String>,
-    /// Agents use their nodes' network instead of the pod network
-    #[arg(long)]
-    host_network: bool,
-    /// Image of the pods [default: eastwest:VERSION; busybox with --bootstrap copy]
-    #[arg(long, value_name = "IMAGE")]
-    image: Option<String>,
-    /// How the binary gets into a pod
-    #[arg(long, value_enum, default_value = "image")]
-    bootstrap: BootstrapChoice,
-    /// When nodes pull the image: Always, IfNotPresent, Never [default: Kubernetes' own]
-    #[arg(long, value_name = "POLICY", value_parser = ["Always", "IfNotPresent", "Never"])]
-    pull_policy: Option<String>,
-    /// Image pull secret; repeatable
-    #[arg(long, value_name = "NAME")]
-    pull_secret: Vec<String>,
-    /// Service account of the pods [default: the namespace's default one]
-    #[arg(long, value_name = "NAME")]
-    service_account: Option<String>,
-    /// Priority class of the pods
-    #[arg(long, value_name = "NAME")]
-    priority_class: Option<String>,
-    /// Taint to tolerate, `key[=value][:effect]` or `all`; repeatable
-    #[arg(long, value_name = "TAINT", value_parser = Toleration::parse)]
-    toleration: Vec<Toleration>,
-    /// Annotation of the pods, for example k8s.v1.cni.cncf.io/networks=net1; repeatable
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
-    annotation: Vec<(String, String)>,
-    /// Resource request of the pods, or of those on some nodes, for example cpu=500m or
-    /// 'n[1-2]:cpu=500m'; repeatable [default: none]
-    #[arg(long, value_name = "[NODES:]RESOURCE=AMOUNT", value_parser = parse_amount)]
-    request: Vec<Amount>,
-    /// Resource limit, in the same form; repeatable [default: none, because a CPU limit would be
-    /// what is measured]
-    #[arg(long, value_name = "[NODES:]RESOURCE=AMOUNT", value_parser = parse_amount)]
-    limit: Vec<Amount>,
-    /// User of the container [default: the image's, or 65532 with --bootstrap copy]
-    #[arg(long, value_name = "UID")]
-    run_as_user: Option<u32>,
-    /// YAML merged into every pod's spec: affinity, runtimeClassName, dnsPolicy
-    #[arg(long, value_name = "FILE")]
-    pod_overrides: Option<PathBuf>,
-    /// When the cluster ends the pods by itself, should the controller not [default: twice the
-    /// planned time and 10 min]
-    #[arg(long, value_name = "TIME", value_parser = crate::fleet::parse_duration)]
-    pod_deadline: Option<Duration>,
-    /// Print everything that would be made in the cluster, as YAML, and stop
-    #[arg(long)]
-    pub(crate) print_manifests: bool,
-}
-
-/// `--request` or `--limit`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Amount {
-    /// A set of nodes. `None`: all.
-    nodes: Option<String>,
-    resource: String,
-    amount: String,
-}
 
 /// A cluster whose nodes are known, before anything is made in it.
 #[derive(Debug)]
@@ -686,29 +573,6 @@ pub(crate) fn services(scenario: &Scenario) -> Vec<ServicePlan> {
 
 fn read_overrides(path: &Path) -> Result<serde_json::Value, Failure> {
     PodOptions::read_overrides(path).map_err(refused)
-}
-
-fn parse_amount(text: &str) -> Result<Amount, String> {
-    let (key, amount) = parse_pair(text)?;
-    let (nodes, resource) = match key.rsplit_once(':') {
-        Some((nodes, resource)) => (Some(nodes.to_owned()), resource.to_owned()),
-        None => (None, key),
-    };
-    if resource.is_empty() || nodes.as_ref().is_some_and(String::is_empty) {
-        return Err(format!("`{text}` is not [NODES:]RESOURCE=AMOUNT"));
-    }
-    Ok(Amount {
-        nodes,
-        resource,
-        amount,
-    })
-}
-
-fn parse_pair(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` is not KEY=VALUE")),
-    }
 }
 
 #[cfg(test)]

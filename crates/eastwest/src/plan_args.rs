@@ -179,3 +179,10 @@ fn parse_path(text: &str) -> anyhow::Result<PodPath> {
     let known = PodPath::ALL.map(PodPath::name).join(", ");
     found.with_context(|| format!("`{text}` is no path; there are {known}"))
 }
+
+/// Short enough to be typed again.
+pub(crate) fn draw_seed() -> Result<u64, Failure> {
+    getrandom::u32()
+        .map(u64::from)
+        .map_err(|error| Failure::failed(anyhow::anyhow!("no random seed: {error}")))
+}

@@ -1,9 +1,10 @@
 //! `run --compare-with`: the run before as the bar for this one.
 
-use crate::commands::{compare, report};
+use crate::commands::compare;
 use crate::exit::Failure;
 use crate::history;
 use crate::output;
+use crate::run_report;
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use ew_analyze::compare::{CompareOptions, Runs};
@@ -97,8 +98,8 @@ impl Predecessor {
             .with_context(|| format!("this run cannot be compared with {}", self.base.manifest.id))
             .map_err(Failure::failed)?;
         let style = ew_report::TextStyle::default();
-        let text =
-            render_comparison(&comparison, Format::Text, &style).map_err(report::unreportable)?;
+        let text = render_comparison(&comparison, Format::Text, &style)
+            .map_err(run_report::unreportable)?;
         output::say(text.trim_end());
         let is_worse = comparison.verdict != ComparisonVerdict::NotWorse;
         Ok(is_worse.then(|| compare::code(comparison.verdict)))

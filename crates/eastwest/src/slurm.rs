@@ -37,7 +37,7 @@ pub(crate) struct SlurmArgs {
     )]
     salloc_args: Option<String>,
     /// Ports at which this host waits for agents that dial back [default: any]
-    #[arg(long, value_name = "FIRST-LAST", default_value = "0", hide_default_value = true, value_parser = crate::fleet::parse_dial_ports)]
+    #[arg(long, value_name = "FIRST-LAST", default_value = "0", hide_default_value = true, value_parser = crate::flag_values::parse_dial_ports)]
     dial_ports: (u16, u16),
 }
 

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ew_model::topology::AddressFamily;
+use ew_model::topology::{AddressFamily, HostSpec};
 
 /// The address plan of one family.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +118,11 @@ pub(crate) fn host_number(address: IpAddr) -> u8 {
         IpAddr::V6(address) => address.octets()[15],
     };
     last.saturating_sub(FIRST_HOST)
+}
+
+/// A host's own.
+pub(crate) fn address(host: &HostSpec) -> IpAddr {
+    host.address.unwrap_or(IpAddr::from([0, 0, 0, 0]))
 }
 
 #[cfg(test)]

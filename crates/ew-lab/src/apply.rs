@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use ew_model::inventory::RackId;
 use ew_model::topology::{BackgroundSpec, DirectionSpec, HostSpec, NicSpec, PathSpec, Topology};
 
+use crate::error::LabError;
 use crate::fault::{Background, Fault, FaultKind, Way};
 use crate::problem::{Problem, unreadable};
 use crate::spec::{LabSpec, check_rate};
@@ -29,6 +30,18 @@ pub(crate) enum Target {
 }
 
 impl LabSpec {
+    /// The same lab with one more fault in it.
+    ///
+    /// # Errors
+    /// [`LabError::Fault`] when the target does not exist or the value is out of range.
+    pub fn with_fault(mut self, fault: &Fault) -> Result<Self, LabError> {
+        self.apply(fault).map_err(|problem| LabError::Fault {
+            target: fault.target.clone(),
+            problem,
+        })?;
+        Ok(self)
+    }
+
     pub(crate) fn apply(&mut self, fault: &Fault) -> Result<(), Problem> {
         let target = self.target(&fault.target)?;
         match (&target, &fault.kind) {

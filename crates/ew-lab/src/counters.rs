@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::error::LabError;
 use crate::fabric::{Fabric, Router};
 use crate::lab::Lab;
-use crate::wiring;
+use crate::ports::ports;
 
 /// All ports at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -113,7 +113,7 @@ impl Lab {
         }
         if let Router::Leaf(rack) = router {
             for host in &self.state.current.topology.racks[rack].hosts {
-                for (port, number) in wiring::ports(host).zip(1..) {
+                for (port, number) in ports(host).zip(1..) {
                     let name = match number {
                         1 => format!("{} rx", host.name),
                         number => format!("{} rx {number}", host.name),

@@ -113,12 +113,6 @@ impl Fault {
     }
 }
 
-pub(crate) const WORDS: &str = "of a host: nic=RATE, tx=RATE, rx=RATE, loss=PERCENT, cpu-quota=PERCENT, receive-buffer=SIZE, send-buffer=SIZE, \
-                     mtu=BYTES, congestion-control=cubic|bbr, flow-cap=RATE, bucket=RATE/SIZE, neighbour=RATE, cpu-hog=PERCENT, \
-                     disk-writer=on, link-down, link-up; of a rack, pod or path: uplink=RATE, up=RATE, down=RATE, loss=PERCENT, \
-                     up-loss=PERCENT, down-loss=PERCENT, black-hole=up|down|both, withdrawn=up|down|both, weight=NUMBER, link-down, \
-                     link-up; of a rack: background=RACK:RATE";
-
 impl FaultKind {
     pub(crate) fn read(word: &str, value: Option<&str>) -> Result<Self, Problem> {
         match (word, value) {

@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::addresses::address;
 use crate::batch::tool_path;
 use crate::error::{LabError, write_file};
 use crate::spec::{CONTROLLER, LabSpec, folded_hosts};
-use crate::wiring::address;
 
 /// Writes hosts, ClusterShell groups, and for real sshd the keys and configurations.
 pub(crate) fn write_all(dir: &Path, spec: &LabSpec) -> Result<(), LabError> {

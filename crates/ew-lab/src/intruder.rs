@@ -17,11 +17,10 @@ use ew_sys::namespace::{ProcessHandle, effective_user_id};
 use serde::{Deserialize, Serialize};
 use socket2::{Domain, Socket, Type};
 
-use crate::addresses::{Addresses, host_number};
+use crate::addresses::{Addresses, address, host_number};
 use crate::error::LabError;
 use crate::spec::LabSpec;
 use crate::state;
-use crate::wiring::address;
 
 const VARIABLE: &str = "EASTWEST_LAB_INTRUDER";
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use ew_sys::namespace::{self, Entrance, ProcessHandle, effective_user_id};
 use serde::Serialize;
 
+use crate::addresses::address;
 use crate::control_group;
 use crate::error::LabError;
 use crate::fault::Fault;
@@ -20,7 +21,6 @@ use crate::intruder;
 use crate::keeper::{self, KeeperCommand, KeeperLine};
 use crate::spec::{CONTROLLER, LabSpec};
 use crate::state::{self, State};
-use crate::wiring;
 
 const KEEPER_END_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) const POLITE_END_LIMIT: Duration = Duration::from_millis(500);
@@ -232,7 +232,7 @@ impl Lab {
                 rack.hosts.iter().map(|host| LabHost {
                     name: host.name.clone(),
                     rack: rack.name.clone(),
-                    address: wiring::address(host),
+                    address: address(host),
                 })
             })
             .collect()

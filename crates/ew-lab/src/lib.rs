@@ -22,6 +22,7 @@ pub mod fuzzing;
 mod intruder;
 mod keeper;
 mod lab;
+mod ports;
 mod problem;
 mod shaping;
 mod spec;

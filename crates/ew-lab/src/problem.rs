@@ -1,8 +1,14 @@
 //! What is wrong with a description of a lab or with a fault, and how to write it.
 
-use crate::fault::WORDS;
 use ew_model::topology::TopologyError;
 use ew_model::units::UnitError;
+
+/// The faults there are.
+const WORDS: &str = "of a host: nic=RATE, tx=RATE, rx=RATE, loss=PERCENT, cpu-quota=PERCENT, receive-buffer=SIZE, send-buffer=SIZE, \
+                     mtu=BYTES, congestion-control=cubic|bbr, flow-cap=RATE, bucket=RATE/SIZE, neighbour=RATE, cpu-hog=PERCENT, \
+                     disk-writer=on, link-down, link-up; of a rack, pod or path: uplink=RATE, up=RATE, down=RATE, loss=PERCENT, \
+                     up-loss=PERCENT, down-loss=PERCENT, black-hole=up|down|both, withdrawn=up|down|both, weight=NUMBER, link-down, \
+                     link-up; of a rack: background=RACK:RATE";
 
 /// Why a part of a lab, or a fault, cannot be.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use ew_model::topology::{AddressFamily, DirectionSpec, HostSpec, PathSpec, Queue};
 
 use crate::fabric::{Fabric, Link, Router};
+use crate::ports::{interface, ports};
 use crate::spec::LabSpec;
-use crate::wiring::{interface, ports};
 
 /// Whether a port gets its queue for the first time, or another rate while packets flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::addresses::Addresses;
 use crate::error::LabError;
-use crate::fault::Fault;
 use crate::problem::Problem;
-use crate::yaml;
 
 /// The name of the management host, attached to the topmost routers without a rate limit.
 pub const CONTROLLER: &str = "controller";
@@ -36,14 +34,6 @@ pub struct LabSpec {
 }
 
 impl LabSpec {
-    /// Reads a lab file. `file_name` is used in errors only.
-    ///
-    /// # Errors
-    /// [`LabError::Spec`] with file, line and column.
-    pub fn parse(text: &str, file_name: &str) -> Result<Self, LabError> {
-        yaml::parse(text, file_name)
-    }
-
     /// A lab of this network. Hosts get the lab's own addresses.
     ///
     /// # Errors
@@ -102,18 +92,6 @@ impl LabSpec {
             problem,
         })?;
         self.topology.name = name.into();
-        Ok(self)
-    }
-
-    /// The same lab with one more fault in it.
-    ///
-    /// # Errors
-    /// [`LabError::Fault`] when the target does not exist or the value is out of range.
-    pub fn with_fault(mut self, fault: &Fault) -> Result<Self, LabError> {
-        self.apply(fault).map_err(|problem| LabError::Fault {
-            target: fault.target.clone(),
-            problem,
-        })?;
         Ok(self)
     }
 

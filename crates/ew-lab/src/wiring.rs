@@ -10,8 +10,9 @@ use std::net::IpAddr;
 
 use ew_model::topology::HostSpec;
 
-use crate::addresses::{Addresses, host_number};
+use crate::addresses::{Addresses, address, host_number};
 use crate::fabric::{Destination, End, Fabric, Hop, Router};
+use crate::ports::{interface, port, ports};
 use crate::shaping::segment_burst_bytes;
 
 /// MTU of the links between routers: never the limit.
@@ -282,10 +283,6 @@ fn no_doubt(addresses: Addresses, address: IpAddr) -> String {
     }
 }
 
-pub(crate) fn address(host: &HostSpec) -> IpAddr {
-    host.address.unwrap_or(IpAddr::from([0, 0, 0, 0]))
-}
-
 #[derive(Clone, Copy)]
 enum Side {
     AtLeaf,
@@ -300,24 +297,6 @@ fn hardware(rack: usize, host: &HostSpec, member: u32, side: Side) -> String {
     };
     let host = host_number(address(host));
     format!("02:00:{rack:02x}:{host:02x}:{member:02x}:{last:02x}")
-}
-
-/// A host's interface.
-pub(crate) fn interface(member: u32) -> String {
-    format!("eth{member}")
-}
-
-/// Leaf's ports towards a host.
-pub(crate) fn ports(host: &HostSpec) -> impl Iterator<Item = String> {
-    (0..host.nic.lag_members).map(|member| port(host, member))
-}
-
-fn port(host: &HostSpec, member: u32) -> String {
-    let number = u32::from(host_number(address(host))) + 1;
-    match member {
-        0 => format!("p{number}"),
-        member => format!("p{number}-{}", member + 1),
-    }
 }
 
 #[cfg(test)]

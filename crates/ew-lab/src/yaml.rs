@@ -117,45 +117,51 @@ struct FaultEntry {
     link: Field,
 }
 
-pub(crate) fn parse(text: &str, file_name: &str) -> Result<LabSpec, LabError> {
-    let mut file: LabFile =
-        serde_saphyr::from_str(text).map_err(|error| syntax(&error, file_name))?;
-    let at = |(location, problem): Located| LabError::Spec {
-        location: source_location(file_name, Some(location)),
-        problem,
-    };
-    let name = file.name.as_ref().map_or("lab", |name| &name.value.0);
-    let mut topology = Topology {
-        name: name.into(),
-        queue: file.queue,
-        address_family: file.address_family,
-        polarised: file.polarised,
-        ..Topology::default()
-    };
-    let racks = file.racks.take();
-    for (index, entry) in racks.iter().enumerate() {
-        let rack = read_rack(&file, entry, index + 1).map_err(at)?;
-        topology.racks.push(rack);
+impl LabSpec {
+    /// Reads a lab file. `file_name` is used in errors only.
+    ///
+    /// # Errors
+    /// [`LabError::Spec`] with file, line and column.
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, LabError> {
+        let mut file: LabFile =
+            serde_saphyr::from_str(text).map_err(|error| syntax(&error, file_name))?;
+        let at = |(location, problem): Located| LabError::Spec {
+            location: source_location(file_name, Some(location)),
+            problem,
+        };
+        let name = file.name.as_ref().map_or("lab", |name| &name.value.0);
+        let mut topology = Topology {
+            name: name.into(),
+            queue: file.queue,
+            address_family: file.address_family,
+            polarised: file.polarised,
+            ..Topology::default()
+        };
+        let racks = file.racks.take();
+        for (index, entry) in racks.iter().enumerate() {
+            let rack = read_rack(&file, entry, index + 1).map_err(at)?;
+            topology.racks.push(rack);
+        }
+        set_hosts(&mut topology, &file).map_err(at)?;
+        let pods = file.pods.as_mut().map(Counted::take);
+        add_pods(&mut topology, &pods.unwrap_or_default()).map_err(at)?;
+        for entry in &file.background {
+            let traffic = read_background(&topology, entry).map_err(at)?;
+            topology.background.push(traffic);
+        }
+        let spec = LabSpec {
+            sshd: file.sshd,
+            topology,
+        };
+        let mut spec = spec.addressed().map_err(|problem| {
+            let location = location_of(&file, &racks, &problem);
+            at((location, problem))
+        })?;
+        for entry in &file.faults {
+            add_fault(&mut spec, entry).map_err(at)?;
+        }
+        Ok(spec)
     }
-    set_hosts(&mut topology, &file).map_err(at)?;
-    let pods = file.pods.as_mut().map(Counted::take);
-    add_pods(&mut topology, &pods.unwrap_or_default()).map_err(at)?;
-    for entry in &file.background {
-        let traffic = read_background(&topology, entry).map_err(at)?;
-        topology.background.push(traffic);
-    }
-    let spec = LabSpec {
-        sshd: file.sshd,
-        topology,
-    };
-    let mut spec = spec.addressed().map_err(|problem| {
-        let location = location_of(&file, &racks, &problem);
-        at((location, problem))
-    })?;
-    for entry in &file.faults {
-        add_fault(&mut spec, entry).map_err(at)?;
-    }
-    Ok(spec)
 }
 
 /// Where the part is that a problem is about: a rack, by its own name or one of its hosts', or the

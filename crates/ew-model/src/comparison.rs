@@ -2,7 +2,8 @@
 //! and shown by `ew-report`, stored nowhere.
 
 use crate::Outcome;
-use crate::analysis::{Estimate, KnownFraming, NicRateSource};
+use crate::analysis::{KnownFraming, NicRateSource};
+use crate::estimate::Estimate;
 use crate::setting::Setting;
 use crate::workload::Tool;
 use serde::Serialize;

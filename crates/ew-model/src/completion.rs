@@ -1,6 +1,6 @@
 //! Flow completion times: how many times longer messages take at a load than alone, by their size.
 
-use crate::analysis::Estimate;
+use crate::estimate::Estimate;
 use crate::sizes::SizeDistribution;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

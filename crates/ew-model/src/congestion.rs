@@ -3,7 +3,7 @@
 //! The method is GPCNeT's: S. Chunduri et al., "GPCNeT: Designing a Benchmark Suite for Inducing
 //! and Measuring Contention in HPC Networks", SC 2019.
 
-use crate::analysis::Estimate;
+use crate::estimate::Estimate;
 use crate::workload::WorkloadKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,8 @@
 
 use crate::facts::{HostFacts, HostSample};
 use crate::inventory::{HostId, Inventory};
-use crate::plan::{FlowId, Plan, RoundIndex, StageIndex};
+use crate::place::{FlowId, RoundIndex, StageIndex};
+use crate::plan::Plan;
 use crate::record::FlowRecord;
 use crate::run::Outcome;
 use crate::storage::{HdfsFacts, StorageOperation, StorageStep};

@@ -1,9 +1,11 @@
 //! What an agent reports about its host, and raw host counters.
 
-use crate::ceiling::Tunnel;
+pub use crate::telemetry::{CpuCounters, InterfaceCounters};
+
 use crate::claim::Claim;
-use crate::network::Subnet;
+use crate::subnet::Subnet;
 use crate::telemetry::{CauseCounters, InterfaceLink, NAME_BYTES, ReadingCost};
+use crate::tunnel::Tunnel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -191,85 +193,6 @@ impl HostSample {
             None => self.cpus.iter().map(counter).sum(),
         }
     }
-}
-
-impl std::iter::Sum for CpuCounters {
-    /// A counter that one of them lacks is missing in the sum.
-    fn sum<I: Iterator<Item = Self>>(cpus: I) -> Self {
-        let both = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
-        cpus.reduce(|a, b| Self {
-            cpu: 0,
-            user_ticks: a.user_ticks + b.user_ticks,
-            nice_ticks: a.nice_ticks + b.nice_ticks,
-            system_ticks: a.system_ticks + b.system_ticks,
-            idle_ticks: a.idle_ticks + b.idle_ticks,
-            iowait_ticks: both(a.iowait_ticks, b.iowait_ticks),
-            irq_ticks: both(a.irq_ticks, b.irq_ticks),
-            softirq_ticks: both(a.softirq_ticks, b.softirq_ticks),
-            steal_ticks: both(a.steal_ticks, b.steal_ticks),
-            guest_ticks: both(a.guest_ticks, b.guest_ticks),
-            guest_nice_ticks: both(a.guest_nice_ticks, b.guest_nice_ticks),
-        })
-        .unwrap_or_default()
-    }
-}
-
-/// `/proc/stat` line of one CPU, in clock ticks (USER_HZ, 100 per second).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CpuCounters {
-    /// CPU number.
-    pub cpu: u32,
-    /// user, includes guest.
-    pub user_ticks: u64,
-    /// nice.
-    pub nice_ticks: u64,
-    /// system.
-    pub system_ticks: u64,
-    /// idle.
-    pub idle_ticks: u64,
-    /// iowait.
-    pub iowait_ticks: Option<u64>,
-    /// irq.
-    pub irq_ticks: Option<u64>,
-    /// softirq.
-    pub softirq_ticks: Option<u64>,
-    /// steal.
-    pub steal_ticks: Option<u64>,
-    /// Part of user time that ran guests. `None` before Linux 2.6.24, and in runs of before it was
-    /// kept.
-    #[serde(default)]
-    pub guest_ticks: Option<u64>,
-    /// Part of nice time that ran guests. `None` before Linux 2.6.33, and in runs of before it was
-    /// kept.
-    #[serde(default)]
-    pub guest_nice_ticks: Option<u64>,
-}
-
-/// `/proc/net/dev` line of one interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InterfaceCounters {
-    /// Interface name.
-    pub name: String,
-    /// Received bytes.
-    pub rx_bytes: u64,
-    /// Received packets.
-    pub rx_packets: u64,
-    /// Receive errors.
-    pub rx_errors: u64,
-    /// Receive drops.
-    pub rx_drops: u64,
-    /// `fifo` of receiving: the device's ring overran. Drivers that count it elsewhere count it in
-    /// the drops. `None` in runs of before it was kept.
-    #[serde(default)]
-    pub rx_fifo_errors: Option<u64>,
-    /// Sent bytes.
-    pub tx_bytes: u64,
-    /// Sent packets.
-    pub tx_packets: u64,
-    /// Send errors.
-    pub tx_errors: u64,
-    /// Send drops.
-    pub tx_drops: u64,
 }
 
 impl InterfaceFacts {

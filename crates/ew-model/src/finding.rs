@@ -6,7 +6,7 @@ mod worded;
 pub use details::Details;
 pub use worded::{Evidence, WordedFinding, WordedVerdict};
 
-use crate::analysis::Estimate;
+use crate::estimate::Estimate;
 use crate::inventory::{HostId, RackId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,7 @@
 //! Scenario x inventory x seed, fully spelled out: stages of rounds of flows. Data, no behaviour.
 
+pub use crate::place::{FlowId, RoundIndex, StageIndex};
+
 use crate::inventory::HostId;
 use crate::ports;
 use crate::scenario::{AutoSamples, Expect, Pattern};
@@ -8,18 +10,6 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// Number of a flow, unique in its plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct FlowId(pub u32);
-
-/// Index of a stage in [`Plan::stages`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct StageIndex(pub u32);
-
-/// Index of a round in its stage. Repair rounds continue the count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct RoundIndex(pub u32);
 
 /// Everything a run will do. Same scenario, inventory and seed: same plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

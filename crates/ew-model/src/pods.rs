@@ -9,7 +9,7 @@ pub use causes::{
     SlowerPath, SmallerPackets, ThrottledPod, TunnelledPackets,
 };
 
-use crate::analysis::Estimate;
+use crate::estimate::Estimate;
 use crate::workload::WorkloadKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
 //! Source ports of streams: chosen from a seed, so that a hashed path can be asked for again.
 
 use crate::inventory::HostId;
+use crate::place::FlowId;
 use std::ops::RangeInclusive;
 
 /// Where source ports are chosen from: the dynamic ports of RFC 6335, section 6.
@@ -18,7 +19,7 @@ pub fn pinned_seed(plan_seed: u64, client: HostId, server: HostId) -> u64 {
 
 /// The seed of a flow's ports that no other flow of the plan has.
 #[must_use]
-pub fn fresh_seed(plan_seed: u64, flow: crate::plan::FlowId) -> u64 {
+pub fn fresh_seed(plan_seed: u64, flow: FlowId) -> u64 {
     mixed(plan_seed ^ mixed(!u64::from(flow.0)))
 }
 
@@ -49,7 +50,6 @@ pub fn mixed(value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::FlowId;
     use std::collections::BTreeSet;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::inventory::HostId;
 use crate::latency::{Histogram, Latency};
-use crate::plan::{FlowId, RoundIndex, StageIndex};
+use crate::place::{FlowId, RoundIndex, StageIndex};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;

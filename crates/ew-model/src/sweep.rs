@@ -1,6 +1,6 @@
 //! A sweep over message sizes after analysis: curves, what they amount to, and where they break.
 
-use crate::analysis::{Estimate, LatencyFigures};
+use crate::estimate::{Estimate, LatencyFigures};
 use crate::workload::WorkloadKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

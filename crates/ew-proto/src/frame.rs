@@ -2,11 +2,8 @@
 //! (<https://postcard.jamesmunns.com/wire-format>).
 
 use crate::budget::{Budget, Charged};
-use crate::limits::Message;
+use crate::limits::{MAX_FRAME_BYTES, Message};
 use thiserror::Error;
-
-/// Longest message, without its length field.
-pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
 
 const HEADER_BYTES: usize = 4;
 

@@ -17,15 +17,7 @@ use crate::message::{ToAgent, ToController};
 use crate::preamble::{MAX_BANNER_BYTES, PreambleScanner, preamble};
 use ew_model::facts::HostFacts;
 use ew_model::inventory::HostId;
-
-/// The build both sides claim.
-pub const BUILD: &str = "fuzz";
-
-/// Scenes a controller's session can be put into.
-pub const CONTROLLER_SCENES: u8 = 9;
-
-/// Scenes an agent's session can be put into.
-pub const AGENT_SCENES: u8 = 7;
+use seeds::{AGENT_SCENES, BUILD, CONTROLLER_SCENES};
 
 const NOW_NS: u64 = 1_000_000_000;
 

@@ -1,12 +1,14 @@
 //! How long each kind of message may be. A length is checked before anything is read or allocated
 //! for it.
 
-use crate::frame::MAX_FRAME_BYTES;
 use crate::message::{StageOrder, ToAgent, ToController};
 use ew_model::sizes::MAX_SIZES;
 use ew_model::workload::WorkloadKind;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+/// Longest message, without its length field.
+pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;

@@ -1,7 +1,8 @@
 //! Bytes waiting to be written, bounded, and why a command was not taken.
 
 use crate::contradiction::Contradiction;
-use crate::frame::{FrameError, MAX_FRAME_BYTES, encode_within};
+use crate::frame::{FrameError, encode_within};
+use crate::limits::MAX_FRAME_BYTES;
 use crate::limits::Message;
 use ew_model::plan::StageIndex;
 use std::collections::VecDeque;

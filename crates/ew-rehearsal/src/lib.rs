@@ -10,6 +10,7 @@
 
 mod clock;
 mod desk;
+mod disk;
 mod draw;
 mod faults;
 mod link;
@@ -18,6 +19,7 @@ mod process;
 mod properties;
 mod rounds;
 mod run;
+mod taken;
 mod world;
 
 pub use desk::Desk;

@@ -3,7 +3,6 @@
 use crate::faults::Fault;
 use crate::link;
 use crate::machine::SimulatedMachine;
-use crate::run::BUILD;
 use crate::world::{End, World};
 use ew_agent::{Agent, Input};
 use ew_fleet::InProcessLink;
@@ -16,6 +15,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+/// Of both sides.
+pub(crate) const BUILD: &str = "rehearsal";
 /// Frames that may wait for a slow link, as a real agent's.
 const MAX_QUEUED_WRITES: usize = 4096;
 /// How long the last words may take, as a real agent's.

@@ -14,14 +14,11 @@ use ew_proto::agent_session::WELCOME_DEADLINE_NS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// An agent that hears nothing for this long has ended itself and its flows.
 const SILENCE_NS: u64 = 5_000_000_000;
 /// An agent to which no controller ever spoke has done nothing, and waits a little longer.
 const WELCOME_NS: u64 = WELCOME_DEADLINE_NS + 1_000_000_000;
-/// After the controller's end no agent is left.
-pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(6);
 /// An interrupt ends a run within this time: the agents' farewells, and who does not answer.
 const INTERRUPT_NS: u64 = 7_000_000_000;
 /// What a run may take besides its rounds: launches that are tried again, looks before the load,

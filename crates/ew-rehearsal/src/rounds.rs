@@ -1,40 +1,16 @@
 //! The network under the flows: who takes part in a round, and what each flow then carries, by the
 //! fluid model of [`ew_sim`].
 
+use crate::taken::{Ends, Taken};
 use crate::world::World;
 use ew_model::inventory::HostId;
-use ew_model::plan::{End, Flow, FlowId, Plan, Round, RoundIndex, Stage, StageIndex, TracedStream};
+use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage, TracedStream};
 use ew_model::record::{EndRecord, FlowOutcome, FlowRecord};
 use ew_model::scenario::Pattern;
 use ew_model::workload::{StreamCount, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, FlowReport, Role, RoundOrder, RoundReport, StageOrder};
 use ew_sim::{Noise, simulate_round};
 use std::collections::BTreeMap;
-
-type Key = (StageIndex, RoundIndex);
-
-/// Rounds by their place in the plan.
-#[derive(Debug, Default)]
-pub(crate) struct Rounds(BTreeMap<Key, Taken>);
-
-/// Who takes part in a round, and what came of it.
-#[derive(Debug, Default)]
-struct Taken {
-    /// Hosts at the two ends, with their orders.
-    flows: BTreeMap<FlowId, Ends>,
-    /// What is measured: what others load the network with next to it is bulk data.
-    workload: Option<Workload>,
-    /// From the first end of a window on.
-    records: Option<BTreeMap<FlowId, FlowRecord>>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Ends {
-    /// Of both, as the same order has it.
-    kind: Option<WorkloadKind>,
-    sender: Option<(HostId, FlowOrder)>,
-    receiver: Option<(HostId, FlowOrder)>,
-}
 
 impl World {
     /// A host connects the flows of a round, whose common start is at this time.

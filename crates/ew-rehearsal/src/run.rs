@@ -1,9 +1,9 @@
 //! One world from its beginning to its end.
 
-use crate::desk::SimulatedFile;
+use crate::disk::SimulatedFile;
 use crate::draw::Drawn;
 use crate::faults::Fault;
-use crate::process;
+use crate::process::{self, BUILD};
 use crate::world::{Seen, World};
 use ew_controller::{
     AbortLimits, Job, LaunchOptions, MAX_WAITING_BYTES, Pace, RelayChoice, RunError, Surroundings,
@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Of both sides.
-pub(crate) const BUILD: &str = "rehearsal";
+/// After the controller's end no agent is left.
+const GONE_WITHIN: Duration = Duration::from_secs(6);
 /// As by default on the command line.
 const LAUNCH_LIMIT: Duration = Duration::from_secs(30);
 const SAMPLE_INTERVAL_NS: u64 = 1_000_000_000;
@@ -88,7 +88,7 @@ async fn in_world(drawn: Drawn) -> Result<Trace, RunError> {
     let file = SimulatedFile::new(&world);
     let rehearsed = rehearse_job(&job, surroundings(&world, &file)).await?;
     // Whoever is still there has lost its controller, and ends by itself.
-    tokio::time::sleep(crate::properties::GONE_WITHIN).await;
+    tokio::time::sleep(GONE_WITHIN).await;
     let seen = world.seen().clone();
     Ok(Trace {
         drawn: world.drawn.clone(),

@@ -3,7 +3,7 @@
 use crate::clock::HostClock;
 use crate::draw::Drawn;
 use crate::faults::Fault;
-use crate::rounds::Rounds;
+use crate::taken::Rounds;
 use ew_model::facts::HostFacts;
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};

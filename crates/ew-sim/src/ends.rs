@@ -1,8 +1,9 @@
 //! What both ends of a flow report, from what its streams did.
 
 use crate::dice::Dice;
+use crate::network::CPUS;
 use crate::paths::FiveTuple;
-use crate::round::{LimitedBy, RoundRun};
+use crate::round_run::RoundRun;
 use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::{Flow, Round};
 use ew_model::record::{CpuUse, DatagramCounts, EndRecord, Interval, StreamRecord, TcpInfo};
@@ -15,12 +16,22 @@ const INTERVAL_NS: u64 = 100_000_000;
 const EDGE_NS: f64 = 20_000.0;
 /// A start is this far off, one sigma.
 const SKEW_NS: f64 = 60_000.0;
-/// CPUs of a host where the topology does not specify.
-pub(crate) const CPUS: u32 = 8;
 /// Part of the CPU time per byte that is the kernel's packet handling.
 const SOFTIRQ_PART: f64 = 0.4;
 /// What an idle host's CPUs do, of one.
 const IDLE_CORES: f64 = 0.02;
+
+/// What limits a stream that no shared resource limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LimitedBy {
+    Nothing,
+    Pace,
+    FlowCap,
+    ReceiveWindow,
+    SendBuffer,
+    Loss,
+    Core,
+}
 
 /// What one stream did in the window.
 #[derive(Clone, Debug)]

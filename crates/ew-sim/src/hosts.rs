@@ -2,8 +2,7 @@
 //! themselves.
 
 use crate::dice::Dice;
-use crate::ends::CPUS;
-use crate::network::{Network, Site};
+use crate::network::{CPUS, Network, Site};
 use crate::noise::{Noise, Starvation};
 use ew_model::HostId;
 use ew_model::facts::{

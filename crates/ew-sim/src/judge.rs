@@ -1,6 +1,6 @@
 //! An analysis compared with the truth.
 
-use crate::families::Family;
+use crate::family::Family;
 use crate::truth::{Direction, Fault, MemberFault, RackRatio, Truth, UniformCause};
 use ew_model::finding::details::{Directions, LostPathLocation, PathLocation};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, VerdictStatus};

@@ -10,12 +10,14 @@
 mod dice;
 mod ends;
 mod families;
+mod family;
 mod hosts;
 mod judge;
 mod network;
 mod noise;
 mod paths;
 mod round;
+mod round_run;
 mod run;
 mod sharing;
 mod tcp;
@@ -23,7 +25,8 @@ mod truth;
 
 pub use dice::Dice;
 pub use ew_model::bounds::clopper_pearson;
-pub use families::{Case, Family, draw};
+pub use families::{Case, draw};
+pub use family::Family;
 pub use judge::{Judgement, judge};
 pub use noise::{Drift, Noise, Starvation};
 pub use run::{facts, inventory, record, simulate, simulate_round};

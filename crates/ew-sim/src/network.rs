@@ -11,6 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const LINK_DELAY_NS: u64 = 5_000;
 /// First host of a rack, as the lab numbers them.
 const FIRST_HOST: u32 = 10;
+/// CPUs of a host where the topology does not specify.
+pub(crate) const CPUS: u32 = 8;
 
 /// Hosts, links and what they carry.
 #[derive(Debug)]

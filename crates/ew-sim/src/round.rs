@@ -1,25 +1,19 @@
 //! One round: every flow's streams, their ways, what they share, and what hosts and TCP make of it.
 
 use crate::dice::Dice;
-use crate::ends::{self, FlowResult, StreamResult};
-use crate::hosts::{Clocks, Waits};
-use crate::network::{Kind, Network, Route};
-use crate::noise::Noise;
+use crate::ends::{self, FlowResult, LimitedBy, StreamResult};
+use crate::network::{Kind, Route};
 use crate::paths::FiveTuple;
+use crate::round_run::RoundRun;
 use crate::sharing::{Demand, Grant, share};
 use crate::tcp;
-use ew_model::plan::{End, Flow, LimitedRound, Plan, Stage};
-use ew_model::ports::source_port;
+use ew_model::plan::Flow;
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::topology::{CongestionControl, Queue};
-use ew_model::{HostId, RoundIndex, StageIndex, WorkloadKind};
+use ew_model::{HostId, WorkloadKind};
 use std::fmt;
 use std::net::IpAddr;
 
-/// Port on which every agent takes data.
-const DATA_PORT: u16 = 5201;
-/// Linux' range of ports for connections that ask for none; `connect` takes even ones.
-const EPHEMERAL_PORTS: (u16, u16) = (32_768, 60_998);
 /// Default upper limits of `net.ipv4.tcp_rmem` and `tcp_wmem`.
 const RECEIVE_BUFFER_BYTES: u64 = 6 << 20;
 const SEND_BUFFER_BYTES: u64 = 4 << 20;
@@ -31,26 +25,6 @@ const OWN_QUEUE_BYTES: f64 = 256.0 * 1024.0;
 const MAX_QUEUE_SEC: f64 = 0.5;
 /// What random loss does to a rate from window to window (log-scale).
 const LOSSY_SPREAD: f64 = 0.25;
-
-/// One round of a plan, at its time.
-#[derive(Debug)]
-pub(crate) struct RoundRun<'a> {
-    pub(crate) network: &'a Network<'a>,
-    pub(crate) noise: &'a Noise,
-    pub(crate) plan: &'a Plan,
-    pub(crate) stage: &'a Stage,
-    pub(crate) at: (StageIndex, RoundIndex),
-    /// When the window begins, controller's clock.
-    pub(crate) window_start_ns: u64,
-    /// Common level of this moment, 0 to 1.
-    pub(crate) level: f64,
-    /// What each resource carries in this round, frames.
-    pub(crate) capacities: &'a [f64],
-    pub(crate) waits: &'a Waits,
-    pub(crate) clocks: &'a Clocks,
-    /// What the run may load of its hosts' links.
-    pub(crate) limited: Option<LimitedRound<'a>>,
-}
 
 /// A flow with its streams before they share.
 struct Draft<'a> {
@@ -87,18 +61,6 @@ impl fmt::Display for Unconnected {
             Self::NoRoute(peer) => write!(f, "connect to {peer}: No route to host (os error 113)"),
         }
     }
-}
-
-/// What limits a stream that no shared resource limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LimitedBy {
-    Nothing,
-    Pace,
-    FlowCap,
-    ReceiveWindow,
-    SendBuffer,
-    Loss,
-    Core,
 }
 
 /// Records of a round, and what every resource carried, frames in bits per second.
@@ -175,32 +137,6 @@ impl<'a> RoundRun<'a> {
         match nics.any(|nic| nic.reported_bits_per_sec.is_some()) {
             true => 38.0,
             false => 14.0,
-        }
-    }
-
-    /// Parallel connections of every flow.
-    pub(crate) fn streams(&self) -> u32 {
-        let round = self.stage.rounds.get(self.at.1.0 as usize);
-        let streams = round.map_or(1, |round| self.stage.streams_in(round));
-        streams.max(1)
-    }
-
-    /// In the direction of the data.
-    pub(crate) fn tuple(&self, flow: &Flow, stream: u32, dice: &mut Dice) -> FiveTuple {
-        let (low, high) = EPHEMERAL_PORTS;
-        let chosen = match self.plan.port_seed(self.stage, flow) {
-            Some(seed) => source_port(seed, u32::from(flow.first_stream()) + stream, 0),
-            None => low + 2 * dice.below(usize::from(high - low) / 2) as u16,
-        };
-        let (src_port, dst_port) = match flow.opened_by {
-            End::Src => (chosen, DATA_PORT),
-            End::Dst => (DATA_PORT, chosen),
-        };
-        FiveTuple {
-            src: self.network.host(flow.src).address,
-            dst: self.network.host(flow.dst).address,
-            src_port,
-            dst_port,
         }
     }
 

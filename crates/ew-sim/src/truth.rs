@@ -1,6 +1,6 @@
 //! What is wrong with a random network, for a machine to compare an analysis with.
 
-use crate::families::Family;
+use crate::family::Family;
 use ew_model::topology::{HostSpec, RackSpec, Topology};
 use ew_model::{HostId, RackId};
 use serde::{Deserialize, Serialize};

@@ -365,6 +365,11 @@ fn table_error(path: &Path) -> impl FnOnce(ParquetError) -> StoreError {
     move |source| StoreError::Table { path, source }
 }
 
+/// Parquet readers differ in their support for unsigned numbers; none of ours reaches 2^63.
+pub(crate) fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

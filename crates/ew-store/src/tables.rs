@@ -9,7 +9,7 @@ use crate::FORMAT_VERSION;
 use crate::error::StoreError;
 use crate::events::EventReader;
 use crate::fold::Fold;
-use crate::table::{Column, ColumnDescription, TableWriter};
+use crate::table::{Column, ColumnDescription, TableWriter, int};
 use counters::{COUNTERS, CounterRow, Latest, TRAFFIC, TrafficRow};
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters};
 use ew_model::record::Interval;
@@ -398,11 +398,6 @@ const HOSTS: &[Column<HostRow>] = &[
         interface(r).map(|i| int(i.tx_drops))
     }),
 ];
-
-/// Parquet readers differ in their support for unsigned numbers; none of ours reaches 2^63.
-fn int(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
 
 fn cpu(row: &HostRow) -> Option<&CpuCounters> {
     match &row.counters {

@@ -1,9 +1,9 @@
 //! `eastwest compare`: two states of a network, each by one run or by several.
 
-use crate::commands::report;
 use crate::exit::{self, Failure, Outcome};
 use crate::history;
 use crate::output::{ColorChoice, Destination, OutputFormat, RunsDirArg};
+use crate::run_report;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use ew_analyze::compare::{CompareOptions, Runs};
@@ -127,7 +127,8 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
     let comparison = ew_analyze::compare::compare(&runs, &options).map_err(Failure::usage)?;
     let style = args.destination.style(args.color);
     let text = render_comparison(&comparison, args.format(), &style);
-    args.destination.put(&text.map_err(report::unreportable)?)?;
+    args.destination
+        .put(&text.map_err(run_report::unreportable)?)?;
     if let Some(path) = &args.html {
         let page = render_comparison(&comparison, Format::Html, &style).map_err(Failure::failed)?;
         std::fs::write(path, page)

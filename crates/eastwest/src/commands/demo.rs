@@ -1,11 +1,12 @@
 //! `eastwest demo`: a small cluster with two things wrong, and the main job finding both.
 
-use crate::commands::report;
-use crate::commands::run::{LiveArgs, conclude, drive, load_scenario};
+use crate::commands::run::drive::{conclude, drive};
+use crate::commands::run::{LiveArgs, load_scenario};
 use crate::exit::{Failure, Outcome};
 use crate::fleet::lab_launcher;
 use crate::hosts::lab_inventory;
 use crate::output::{self, RunsDirArg, ShowArgs};
+use crate::run_report;
 use crate::safety::SafetyArgs;
 use clap::Args;
 use ew_controller::{AbortLimits, Job, LaunchOptions, RelayChoice};
@@ -91,7 +92,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         None,
         &mut |_, _| {},
     )?;
-    report::show(&finished.analysis, &args.show)?;
+    run_report::show(&finished.analysis, &args.show)?;
     drop(lab);
     // The faults are the point of the demo: finding them is success.
     let code = conclude(&finished, false)?;

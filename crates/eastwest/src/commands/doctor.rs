@@ -1,10 +1,10 @@
 //! `eastwest doctor`: what would stop a run, before it does.
 
-use crate::commands::run::block_on;
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetArgs;
 use crate::hosts::HostArgs;
 use crate::output::{self, PlainArgs};
+use crate::runtime::block_on;
 use clap::Args;
 use ew_controller::{Check, CheckState, DoctorReport, sub_inventory};
 use ew_model::{HostId, Inventory};

@@ -1,8 +1,8 @@
 //! `eastwest image`: this binary as a container image, for other architectures the agents that a
 //! release brings.
 
+use crate::build::OWN_BINARY;
 use crate::exit::{Failure, Outcome};
-use crate::fleet::OWN_BINARY;
 use crate::kubernetes::default_image;
 use crate::output;
 use anyhow::Context;

@@ -1,11 +1,11 @@
 //! `eastwest kubernetes`: the rights a run needs, and what runs inside pods and next to links.
 
 use crate::commands::compare;
-use crate::commands::run::block_on;
 use crate::exit::{Failure, Outcome};
 use crate::kubernetes::{AccessArgs, default_image, refused};
 use crate::output;
 use crate::push::{self, Pushgateway};
+use crate::runtime::block_on;
 use clap::{Args, Subcommand};
 use eastwest_agent::HoldArgs;
 use ew_kubernetes::{
@@ -95,7 +95,7 @@ struct JobArgs {
     #[arg(long, value_name = "PERCENT", requires = "claim", value_parser = compare::parse_share)]
     threshold: Option<f64>,
     /// When the cluster ends the Job by itself
-    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = crate::fleet::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = crate::flag_values::parse_duration)]
     deadline: Duration,
     /// Architecture of the Job's node, as Kubernetes names it: that of the eastwest that wrote the
     /// image [default: this eastwest's]

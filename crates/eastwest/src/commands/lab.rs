@@ -1,7 +1,8 @@
 //! `eastwest lab`: an emulated cluster on this machine.
 
 use crate::exit::{Failure, Outcome};
-use crate::fleet::{only_lab, parse_duration, read_lab_file};
+use crate::flag_values::parse_duration;
+use crate::fleet::{only_lab, read_lab_file};
 use crate::output;
 use clap::{Args, Subcommand};
 use ew_lab::{Fault, KeeperCommand, Lab, LabStatus, PortReading};

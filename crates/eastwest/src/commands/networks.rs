@@ -1,10 +1,11 @@
 //! `run --network A --network B`: each network measured alone, one after the other, and compared.
 
-use crate::commands::report;
-use crate::commands::run::{RunArgs, Sequel, drive_and_conclude};
+use crate::commands::run::RunArgs;
+use crate::commands::run::sequel::{Sequel, drive_and_conclude};
 use crate::exit::{Failure, Outcome, interrupted};
 use crate::http::Endpoint;
 use crate::output;
+use crate::run_report;
 use anyhow::anyhow;
 use ew_analyze::compare::{CompareOptions, Runs};
 use ew_controller::Job;
@@ -79,7 +80,7 @@ fn compare(
     })?;
     let style = output::text_style(args.show.color);
     let format = args.show.format().report_format();
-    let text = render_comparison(&comparison, format, &style).map_err(report::unreportable)?;
+    let text = render_comparison(&comparison, format, &style).map_err(run_report::unreportable)?;
     output::print(&text);
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! `eastwest serve`: stored runs in a browser.
 
-use crate::commands::run::block_on;
 use crate::exit::{Failure, Outcome};
 use crate::http::{self, Endpoint};
 use crate::output::{self, RunsDirArg};
+use crate::runtime::block_on;
 use crate::signals;
 use crate::web::{self, StoredRuns, Token};
 use clap::Args;

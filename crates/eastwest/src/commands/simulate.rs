@@ -1,10 +1,13 @@
 //! `eastwest run --via sim`: the same plan on a network that is only numbers, in virtual time.
 
-use crate::commands::report;
-use crate::commands::run::{self, RunArgs, Sequel};
+use crate::commands::run::RunArgs;
+use crate::commands::run::dry_run::dry_run;
+use crate::commands::run::sequel::Sequel;
 use crate::exit::{Failure, Outcome};
 use crate::fleet::read_lab_file;
 use crate::output;
+use crate::run_report;
+use crate::runtime::block_on;
 use anyhow::anyhow;
 use ew_controller::Finished;
 use ew_lab::LabSpec;
@@ -33,13 +36,13 @@ pub(crate) fn run(args: &RunArgs, scenario: Scenario, seed: u64) -> Outcome {
     refuse_unmodelled(&scenario)?;
     if args.dry_run {
         let network = format!("simulated ({})", topology.name);
-        return run::dry_run(args, &scenario, &inventory, &network, seed);
+        return dry_run(args, &scenario, &inventory, &network, seed);
     }
     let sequel = Sequel::of(args, &scenario)?;
     let mut plan = ew_plan::plan(&scenario, &inventory, seed).map_err(Failure::usage)?;
     plan.rate_limit = rate_limit(args, &topology);
     let finished = simulate(args, scenario, &topology, inventory, &plan)?;
-    run::block_on(sequel.conclude(args, &finished))
+    block_on(sequel.conclude(args, &finished))
 }
 
 /// The lab file's network. Its NICs report their speed, as real ones do.
@@ -128,7 +131,7 @@ fn simulate(
 fn finished(dir: PathBuf, run: &Run) -> Result<Finished, Failure> {
     let analysis = ew_analyze::analyze(run);
     ew_store::write_findings(&dir, ew_report::findings_json(&analysis)).map_err(Failure::failed)?;
-    report::write_html(&analysis, &dir)?;
+    run_report::write_html(&analysis, &dir)?;
     Ok(Finished {
         dir,
         analysis,

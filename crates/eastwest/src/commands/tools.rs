@@ -1,10 +1,10 @@
 //! `eastwest tools`: which external tools are where, and how the missing ones get there.
 
-use crate::commands::run::block_on;
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetArgs;
 use crate::hosts::HostArgs;
 use crate::output::{self, PlainArgs};
+use crate::runtime::block_on;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use ew_controller::{LaunchOptions, NoAnswer, run_as_root_on, survey};

@@ -1,9 +1,9 @@
 //! What kept pods apart, or ended them: searched at the end of a run that lacks figures, and kept
 //! in it.
 
-use crate::commands::report::write_html;
 use crate::exit::Failure;
 use crate::output;
+use crate::run_report::write_html;
 use ew_controller::{Finished, RunError};
 use ew_kubernetes::{Access, Attempt, Deployment, PodWatch, fallen, why_unreachable};
 use ew_model::barrier::{Barrier, BarrierKind};

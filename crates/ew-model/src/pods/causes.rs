@@ -1,8 +1,8 @@
 //! What makes pods slower than their nodes, with the counters that show it.
 
 use crate::analysis::ConntrackRefusals;
-use crate::ceiling::TunnelKind;
 use crate::inventory::HostId;
+use crate::tunnel::TunnelKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Tools side by side: made by `ew-analyze`, worded and shown by `ew-report`.
 
 use super::{Connections, CountedBy, Measures, Statistic};
-use crate::analysis::Estimate;
+use crate::estimate::Estimate;
 use crate::inventory::HostId;
 use crate::workload::{Tool, WorkloadKind};
 use schemars::JsonSchema;

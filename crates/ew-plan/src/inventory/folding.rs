@@ -5,7 +5,7 @@
 //! forms comes out follows from the order in which it visits the parts, so that order is kept
 //! here.
 
-use super::ranges::Index;
+use super::index::Index;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The formats of group files: flat, YAML, and the INI of groups.conf.
 
-use super::groups::{GroupValue, GroupsError};
+use super::groups_error::GroupsError;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use std::collections::BTreeMap;
@@ -9,6 +9,14 @@ use std::path::{Path, PathBuf};
 
 /// Characters that mean something in node sets and so cannot be in a group's name.
 const NOT_IN_NAMES: &[char] = &['@', ',', '!', '&', '^', '*', '?', '[', ']'];
+
+/// A group's definition: a node set in which blanks separate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct GroupValue {
+    pub(super) value: String,
+    /// For errors: `group @rack1 in FILE`.
+    pub(super) location: String,
+}
 
 /// Reads `name: nodeset [nodeset...]` lines; blanks around the name do no harm, lines of one name
 /// add up.

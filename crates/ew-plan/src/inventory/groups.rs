@@ -1,14 +1,12 @@
 //! Group sources: where `@rack1` and `@source:rack1` are looked up.
 
-use super::group_files::{Config, parse_config, parse_flat, parse_yaml};
-use super::node_set_error::Fault;
+use super::group_files::{Config, GroupValue, parse_config, parse_flat, parse_yaml};
+use super::groups_error::{GroupsError, LookupError};
 use super::upcall::Upcalls;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use thiserror::Error;
 
 /// How many names an error lists at most.
 const MAX_SUGGESTIONS: usize = 6;
@@ -58,49 +56,6 @@ impl GroupEnvironment {
     }
 }
 
-/// Why group files could not be used.
-#[derive(Debug, Error)]
-pub enum GroupsError {
-    /// A file is there but cannot be read.
-    #[error("cannot read {}: {reason}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// The system's words.
-        reason: std::io::Error,
-    },
-    /// A file is not what it should be.
-    #[error("{location}: {problem}")]
-    Format {
-        /// File and, when known, line.
-        location: String,
-        /// What is wrong, with the remedy.
-        problem: String,
-    },
-    /// Two files define a source of one name.
-    #[error("group source `{name}` is defined in {first} and in {second}; rename one of them")]
-    Collision {
-        /// The source.
-        name: String,
-        /// One file.
-        first: String,
-        /// The other.
-        second: String,
-    },
-    /// `default:` in groups.conf names a source that is not there.
-    #[error(
-        "{location} names `{name}` as the default group source, which no file defines; known are: {known}"
-    )]
-    NoDefault {
-        /// The file.
-        location: String,
-        /// The name.
-        name: String,
-        /// Sources there are.
-        known: String,
-    },
-}
-
 /// All group sources found. The default value has none: every `@group` is then an error.
 #[derive(Debug, Default)]
 pub struct GroupSources {
@@ -128,27 +83,6 @@ enum SourceKind {
     Groups(BTreeMap<String, GroupValue>),
     /// Asked through shell commands named in groups.conf.
     Upcalls(Upcalls),
-}
-
-/// A group's definition: a node set in which blanks separate.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct GroupValue {
-    pub(super) value: String,
-    /// For errors: `group @rack1 in FILE`.
-    pub(super) location: String,
-}
-
-/// A group that could not be looked up; becomes an error at the spot where it was named.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct LookupError {
-    pub(super) problem: String,
-    pub(super) remedy: String,
-}
-
-impl LookupError {
-    pub(super) fn at(self, span: Range<usize>) -> Fault {
-        Fault::new(span, self.problem, self.remedy)
-    }
 }
 
 impl GroupSources {

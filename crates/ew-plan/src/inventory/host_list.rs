@@ -1,8 +1,7 @@
 //! Plain host files: one name a line, as `nodes.rack1` of the shell loops people use.
 
-use super::build::{InventoryError, check_count};
 use super::groups::GroupSources;
-use super::host_file::split_login;
+use super::inventory_error::{InventoryError, check_count};
 use super::nodeset::NodeSet;
 use super::syntax::Blanks;
 use ew_model::inventory::Login;
@@ -130,6 +129,27 @@ fn split_address<'a>(
     }
 }
 
+/// `user@host:port`, each part but the host optional. An IPv6 address has no port here.
+pub(super) fn split_login(text: &str) -> (String, Login) {
+    let (user, rest) = match text.rsplit_once('@') {
+        Some((user, rest)) => (Some(user.to_owned()), rest),
+        None => (None, text),
+    };
+    let (name, port) = match rest.split_once(':') {
+        Some((name, port)) if !name.is_empty() => match port.parse::<u16>() {
+            Ok(port) if port > 0 => (name, Some(port)),
+            _ => (rest, None),
+        },
+        _ => (rest, None),
+    };
+    let login = Login {
+        target: None,
+        user,
+        port,
+    };
+    (name.to_owned(), login)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,5 +205,20 @@ mod tests {
         assert_eq!(name("rack1.txt"), "rack1");
         assert_eq!(name("rack1"), "rack1");
         assert_eq!(name(".rack1"), ".rack1");
+    }
+
+    #[test]
+    fn logins_are_split() {
+        let split = |text| {
+            let (name, login) = split_login(text);
+            (name, login.user, login.port)
+        };
+        assert_eq!(split("n1"), ("n1".into(), None, None));
+        assert_eq!(
+            split("ops@n1:2222"),
+            ("n1".into(), Some("ops".into()), Some(2222))
+        );
+        assert_eq!(split("fd00::2"), ("fd00::2".into(), None, None));
+        assert_eq!(split("n1:0"), ("n1:0".into(), None, None));
     }
 }

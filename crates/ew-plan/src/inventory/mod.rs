@@ -20,9 +20,13 @@ mod build;
 mod folding;
 mod group_files;
 mod groups;
+mod groups_error;
 mod host_file;
 mod host_list;
 mod hosts_file;
+mod index;
+mod inventory_error;
+mod limits;
 mod node_set_error;
 mod nodeset;
 mod rack_list;
@@ -30,12 +34,14 @@ mod ranges;
 mod syntax;
 mod upcall;
 
-pub use build::{
-    InventoryError, InventoryRequest, NamedText, Roster, apply_addresses, build, check_addresses,
-};
+pub use build::{InventoryRequest, Roster, apply_addresses, build, check_addresses};
 pub(crate) use group_files::fuzzed_config;
-pub use groups::{GroupEnvironment, GroupSources, GroupsError};
+pub use groups::{GroupEnvironment, GroupSources};
+pub use groups_error::GroupsError;
+pub use host_file::NamedText;
 pub use host_list::rack_name_of_file;
 pub use hosts_file::parse_hosts_file;
+pub use inventory_error::InventoryError;
+pub use limits::MAX_NODES;
 pub use node_set_error::NodeSetError;
-pub use nodeset::{MAX_NODES, NodeSet, count, expand, fold};
+pub use nodeset::{NodeSet, count, expand, fold};

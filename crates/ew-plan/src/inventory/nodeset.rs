@@ -1,19 +1,14 @@
 //! Sets of node names and the operations on them.
 
 use super::folding::{products, write_indexes};
-use super::groups::{GroupSources, GroupValue};
+use super::group_files::GroupValue;
+use super::groups::GroupSources;
+use super::index::Index;
+use super::limits::{MAX_INDEXES, MAX_NODES};
 use super::node_set_error::{Fault, NodeSetError};
-use super::ranges::Index;
 use super::syntax::{Blanks, Operand, Operator, Shape, parse, parse_name};
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// The largest set that is worked with; more is an error rather than exhausted memory.
-/// A fuzzer is to find what is wrong, not to wait for a million names.
-pub const MAX_NODES: usize = if cfg!(fuzzing) { 10_000 } else { 1_000_000 };
-
-/// Numbers of all names that are worked with at a time: a name may have several.
-pub(super) const MAX_INDEXES: usize = 8 * MAX_NODES;
 
 /// A host's name has at most 253 characters (RFC 1035); all names of a set have so many on average.
 const MAX_SHAPE_BYTES: usize = 256;
@@ -519,7 +514,7 @@ impl<'a> Evaluator<'a> {
         operand: &Operand,
         text: &Text<'_>,
     ) -> Result<NodeSet, NodeSetError> {
-        let outside = |e: super::groups::LookupError| {
+        let outside = |e: super::groups_error::LookupError| {
             e.at(operand.span.clone()).in_text(text.text, text.location)
         };
         let values = if group == "*" {

@@ -1,6 +1,6 @@
 //! `--racks 'r1=n[1-4],r2=n[5-8]'`: racks written out.
 
-use super::build::InventoryError;
+use super::inventory_error::InventoryError;
 
 /// A rack and the node set of its hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]

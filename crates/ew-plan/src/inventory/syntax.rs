@@ -9,9 +9,10 @@
 //!
 //! Digits in the text are indexes like those in brackets, so that `r1n[1-2]` has two dimensions.
 
+use super::index::Index;
+use super::limits::{MAX_INDEXES, MAX_NODES};
 use super::node_set_error::Fault;
-use super::nodeset::{MAX_INDEXES, MAX_NODES};
-use super::ranges::{Index, parse_list};
+use super::ranges::parse_list;
 use std::ops::Range;
 
 /// What an operand does to the set on its left.

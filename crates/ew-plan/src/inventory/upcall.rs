@@ -2,7 +2,7 @@
 //! and output.
 
 use super::group_files::substitute;
-use super::groups::LookupError;
+use super::groups_error::LookupError;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

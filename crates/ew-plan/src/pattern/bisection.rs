@@ -2,7 +2,8 @@
 //! other half and receives from one of it. Whole racks are dealt to the halves, the largest first,
 //! so that the halves come out as equal as they can; without two racks, hosts are dealt.
 
-use super::{Draft, Relation, Site, racks};
+use super::draft::{Draft, Relation};
+use super::site::{Site, racks};
 use crate::schedule::draw::Draw;
 use ew_model::inventory::HostId;
 

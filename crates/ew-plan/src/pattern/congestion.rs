@@ -1,7 +1,8 @@
 //! Victims under load. No host is both, so that a victim's own NIC and CPU are its own: what
 //! it loses is lost in the network.
 
-use super::{Draft, Impossible, Relation, Sides, Site, roles, spread};
+use super::draft::{Draft, Impossible, Relation};
+use super::site::{Sides, Site, dealt, spread};
 use crate::schedule::draw::Draw;
 use ew_model::congestion::Aggressor;
 use ew_model::inventory::{HostId, Inventory};
@@ -61,7 +62,7 @@ pub(super) fn drafts_between(
     };
     let (victim_clients, clients) = split(&between.clients);
     let (victim_servers, servers) = split(&between.servers);
-    let measured = roles::dealt(&victim_clients, &victim_servers);
+    let measured = dealt(&victim_clients, &victim_servers);
     let aggressors = Sides { clients, servers };
     Ok(under_load(site, &measured, |sample| {
         load_between(&aggressors, aggressor, sample)
@@ -161,7 +162,7 @@ fn load_between(sides: &Sides, aggressor: Aggressor, sample: usize) -> Vec<(Host
             };
             clients.iter().enumerate().flat_map(to_all).collect()
         }
-        Aggressor::Permutation => roles::dealt(clients, servers),
+        Aggressor::Permutation => dealt(clients, servers),
     }
 }
 

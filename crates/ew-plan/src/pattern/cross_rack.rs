@@ -2,7 +2,8 @@
 //! as the shell loop makes them; all racks at once, or pair by pair; all hosts, or a ramp of 1, 2,
 //! ... senders a rack.
 
-use super::{Draft, Impossible, Relation, Site, racks};
+use super::draft::{Draft, Impossible, Relation};
+use super::site::{Site, racks};
 use crate::schedule::circle;
 use crate::schedule::draw::Draw;
 use crate::schedule::matching::{draw_matching, rotated};

@@ -1,7 +1,9 @@
 //! N senders to one receiver, the receivers one after the other, one selected per rack and kept
 //! over the samples; which N of more hosts send is selected anew, spread over the racks.
 
-use super::{Draft, Impossible, Relation, Site, fan, one_per_rack, spread};
+use super::draft::{Draft, Impossible, Relation};
+use super::fan::{fan, one_per_rack};
+use super::site::{Site, spread};
 use crate::schedule::draw::Draw;
 use ew_model::inventory::HostId;
 

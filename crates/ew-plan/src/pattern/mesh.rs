@@ -2,7 +2,8 @@
 //! and no uplink loaded above what it is taken to carry. Loaded: cyclic shifts, every host sending
 //! and receiving.
 
-use super::{Draft, Relation, Site};
+use super::draft::{Draft, Relation};
+use super::site::Site;
 use crate::schedule::draw::Draw;
 use crate::schedule::repair::uplink_flows;
 use crate::schedule::{circle, uplink};

@@ -1,7 +1,9 @@
 //! One sender to N receivers, the senders one after the other, one selected per rack and kept over
 //! the samples; which N of more hosts receive is selected anew, spread over the racks.
 
-use super::{Draft, Impossible, Relation, Site, fan};
+use super::draft::{Draft, Impossible, Relation};
+use super::fan::fan;
+use super::site::Site;
 use crate::schedule::draw::Draw;
 
 pub(super) fn drafts(

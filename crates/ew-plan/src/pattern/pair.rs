@@ -1,7 +1,8 @@
 //! Hosts two by two in the order given. Of an odd number, which a plan of named hosts refuses, the
 //! last one is skipped: its partner may not have come up.
 
-use super::{Draft, Relation, Site};
+use super::draft::{Draft, Relation};
+use super::site::Site;
 use ew_model::inventory::HostId;
 
 pub(super) fn drafts(site: &Site<'_>) -> Vec<Draft> {

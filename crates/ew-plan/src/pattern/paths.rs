@@ -3,7 +3,8 @@
 //! so many positions on. What is low in one shift and fine in another belongs to the end that they
 //! do not share.
 
-use super::{Draft, Relation, Site, racks};
+use super::draft::{Draft, Relation};
+use super::site::{Site, racks};
 use crate::schedule::draw::Draw;
 use crate::schedule::shift::{paired, rack_offsets};
 use ew_model::inventory::HostId;

@@ -1,7 +1,8 @@
 //! In each rack a random circle: every host sends to the next and receives from the one before.
 //! Without racks one circle over all hosts. A rack with one host stays out.
 
-use super::{Draft, Impossible, Relation, Site, racks};
+use super::draft::{Draft, Impossible, Relation};
+use super::site::{Site, racks};
 use crate::schedule::draw::Draw;
 
 pub(super) fn drafts(site: &Site<'_>, draw: &mut Draw) -> Result<Vec<Draft>, Impossible> {

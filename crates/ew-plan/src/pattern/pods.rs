@@ -2,7 +2,8 @@
 //! flow, and the same two nodes meet in the same repetition whatever the path, so that paths are
 //! compared by pairs. Between clients and servers it is the smaller set that always takes part.
 
-use super::{Draft, Impossible, Relation, Sides, Site, racks};
+use super::draft::{Draft, Impossible, Relation};
+use super::site::{Sides, Site, racks};
 use crate::schedule::circle;
 use ew_model::inventory::HostId;
 use ew_model::pods::{self, FIRST_POD, PodPath, SECOND_POD};

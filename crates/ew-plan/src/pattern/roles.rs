@@ -5,7 +5,9 @@
 //! every client and server one round without anybody else on their NICs, and fan-in all of them to
 //! all at once, or to fewer and fewer servers.
 
-use super::{Draft, Impossible, Relation, Sides, Site, congestion};
+use super::congestion;
+use super::draft::{Draft, Impossible, Relation};
+use super::site::{Sides, Site, dealt};
 use crate::schedule::draw::Draw;
 use ew_model::inventory::HostId;
 use ew_model::scenario::{MeshMode, Pattern};
@@ -72,14 +74,6 @@ fn spread(clients: &[HostId], servers: &[HostId]) -> Vec<Relation> {
     let pairs = dealt(clients, servers).into_iter();
     pairs
         .map(|(client, server)| Relation::new(client, server))
-        .collect()
-}
-
-/// The larger set is dealt over the smaller one: all take part, and shares differ by one at most.
-pub(super) fn dealt(clients: &[HostId], servers: &[HostId]) -> Vec<(HostId, HostId)> {
-    let count = clients.len().max(servers.len());
-    (0..count)
-        .map(|i| (clients[i % clients.len()], servers[i % servers.len()]))
         .collect()
 }
 

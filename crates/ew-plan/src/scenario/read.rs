@@ -1,19 +1,19 @@
 //! The tree understood: every key known, every value in bounds.
 
 use super::error::ScenarioError;
+use super::file::{RoleSets, ScenarioFile};
 use super::pattern;
 use super::repeat;
+use super::settings::Settings;
 use super::storage;
 use super::tree::{Content, Node};
 use super::values::{choice, count, duration, only_known, quantity, required, text, text_or_empty};
 use super::workload;
-use super::{RoleSets, ScenarioFile};
-use ew_model::scenario::{Direction, Expect, Pattern, Scenario, Test};
+use ew_model::scenario::{Expect, Pattern, Scenario, Test};
 use ew_model::threshold::{Metric, Threshold};
 use ew_model::units;
 use ew_model::workload::WorkloadKind;
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 
 /// Keys at the top of a file.
 pub(super) const ROOT_KEYS: [&str; 10] = [
@@ -353,41 +353,4 @@ fn own_name(node: &Node) -> Result<Option<String>, ScenarioError> {
         ));
     }
     Ok(Some(name.into()))
-}
-
-/// A test's own keys, with `defaults` behind them.
-pub(super) struct Settings<'a> {
-    pub(super) test: &'a Node,
-    pub(super) defaults: Option<&'a Node>,
-}
-
-impl<'a> Settings<'a> {
-    pub(super) fn find(&self, key: &str) -> Option<&'a Node> {
-        self.test
-            .get(key)
-            .or_else(|| self.defaults.and_then(|d| d.get(key)))
-    }
-
-    fn duration(
-        &self,
-        key: &str,
-        bounds: RangeInclusive<u64>,
-    ) -> Result<Option<u64>, ScenarioError> {
-        duration(self.find(key), key, bounds)
-    }
-
-    fn switch(&self, key: &str) -> Result<bool, ScenarioError> {
-        let Some(node) = self.find(key) else {
-            return Ok(false);
-        };
-        Ok(choice(node, &format!("value for `{key}`"), &["true", "false"])? == 0)
-    }
-
-    fn direction(&self) -> Result<Direction, ScenarioError> {
-        let Some(node) = self.find("direction") else {
-            return Ok(Direction::Forward);
-        };
-        const ALL: [Direction; 3] = [Direction::Forward, Direction::Reverse, Direction::Both];
-        Ok(ALL[choice(node, "direction", &["forward", "reverse", "both"])?])
-    }
 }

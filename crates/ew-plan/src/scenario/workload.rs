@@ -1,8 +1,8 @@
 //! What a test's flows carry: the keys, which workloads have them, and which of them go together.
 
 use super::error::ScenarioError;
-use super::read::Settings;
 use super::repeat::width;
+use super::settings::Settings;
 use super::sizes;
 use super::tree::Node;
 use super::values::{choice, count, duration, quantity, size, switch, text};

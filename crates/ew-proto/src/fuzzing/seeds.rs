@@ -1,9 +1,8 @@
 //! Small messages for tests, and the inputs the committed corpus is made of.
 
-use super::{AGENT_SCENES, BUILD, CONTROLLER_SCENES};
 use crate::clock_line::Timeline;
-use crate::frame::{MAX_FRAME_BYTES, encode};
-use crate::limits::Message;
+use crate::frame::encode;
+use crate::limits::{MAX_FRAME_BYTES, Message};
 use crate::message::{
     FlowOrder, FlowProgress, FlowReport, OthersTcp, PortAnswer, PortCheck, RelayKey, Role,
     RoundOrder, RoundReport, RunToken, StageOrder, Standing, ToAgent, ToController, Welcome,
@@ -20,6 +19,15 @@ use ew_model::storage::{
 use ew_model::telemetry::{HostReading, ProcessCounters};
 use ew_model::workload::{Tool, Workload, WorkloadKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// The build both sides claim.
+pub const BUILD: &str = "fuzz";
+
+/// Scenes a controller's session can be put into.
+pub const CONTROLLER_SCENES: u8 = 9;
+
+/// Scenes an agent's session can be put into.
+pub const AGENT_SCENES: u8 = 7;
 
 /// A named input of a fuzz target.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,9 @@
 //! Long tables, because the sources have little in common; and only what changed, because most
 //! counters do not move: 100 hosts make a few MB in ten minutes so, not hundreds.
 
-use super::int;
 use super::numbers::each_number;
 use super::reading::{OfReading, Reading, agent_ns, clock_offset_ns, host};
-use crate::table::Column;
+use crate::table::{Column, int};
 use ew_model::HostId;
 use ew_model::telemetry::{CauseCounters, ProcessTraffic, ServicePort};
 use serde::Serialize;

@@ -1,7 +1,6 @@
 //! The columns of `flows.parquet`.
 
-use super::int;
-use crate::table::Column;
+use crate::table::{Column, int};
 use ew_model::latency::{Histogram, LatencySummary};
 use ew_model::record::{CpuUse, DatagramCounts, EndRecord};
 use ew_model::{FlowOutcome, FlowRecord, TcpInfo};

@@ -1,7 +1,7 @@
 //! The whole numbers among the fields of a struct, without a copy of it: a large run has a hundred
 //! million of them.
 
-use super::int;
+use crate::table::int;
 use serde::de::value::Error;
 use serde::ser::{Error as _, Impossible, Serialize, SerializeStruct, Serializer};
 use std::borrow::Cow;

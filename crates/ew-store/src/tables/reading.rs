@@ -1,8 +1,7 @@
 //! What the tables of hosts' counters have in common: of which host a reading is, and when it was
 //! made.
 
-use super::int;
-use crate::table::Column;
+use crate::table::{Column, int};
 use std::sync::Arc;
 
 /// Whose counters were read, and when.

@@ -1,6 +1,5 @@
 //! iperf3's flags, and what they mean.
 
-use super::show::stamp;
 use crate::exit::Failure;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
@@ -536,6 +535,17 @@ fn ask_password() -> anyhow::Result<String> {
     let terminal = console::Term::stderr();
     terminal.write_str("Password: ").context(hint)?;
     terminal.read_secure_line().context(hint)
+}
+
+/// The local time in a format of strftime(3).
+///
+/// # Errors
+/// What is wrong with the format.
+pub(super) fn stamp(format: &str) -> Result<String, String> {
+    // As the C locale writes it.
+    let format = format.replace("%c", "%a %b %e %H:%M:%S %Y");
+    let text = jiff::fmt::strtime::format(format, &jiff::Zoned::now());
+    text.map_err(|error| error.to_string())
 }
 
 fn parse_stamp(format: &str) -> Result<String, String> {

@@ -3,8 +3,8 @@
 mod flags;
 mod show;
 
+use crate::build::OWN_BINARY;
 use crate::exit::{Failure, Outcome};
-use crate::fleet::OWN_BINARY;
 use crate::output;
 use anyhow::{Context, anyhow};
 use ew_iperf3::report::{Report, json};

@@ -1,6 +1,6 @@
 //! What a test reports, on the terminal or in a file.
 
-use super::flags::Iperf3Args;
+use super::flags::{Iperf3Args, stamp};
 use crate::exit::Failure;
 use anyhow::Context;
 use ew_iperf3::report::json::{self, StreamPart};
@@ -107,17 +107,6 @@ impl Console {
             }
         };
     }
-}
-
-/// The local time in a format of strftime(3).
-///
-/// # Errors
-/// What is wrong with the format.
-pub(super) fn stamp(format: &str) -> Result<String, String> {
-    // As the C locale writes it.
-    let format = format.replace("%c", "%a %b %e %H:%M:%S %Y");
-    let text = jiff::fmt::strtime::format(format, &jiff::Zoned::now());
-    text.map_err(|error| error.to_string())
 }
 
 /// Shows one test: line by line, or as one document at its end.

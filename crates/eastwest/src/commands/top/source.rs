@@ -1,10 +1,10 @@
 //! Where readings come from: this host, agents on others, or a file of before.
 
 use super::record::{self, Record};
-use crate::commands::run::block_on;
 use crate::exit::Failure;
 use crate::fleet::FleetArgs;
 use crate::hosts::HostArgs;
+use crate::runtime::block_on;
 use ew_controller::Watched;
 use ew_fleet::Launcher;
 use ew_model::Inventory;

@@ -1,7 +1,7 @@
 //! A rack's uplinks carry less than its hosts could send or receive.
 
 use super::Directions;
-use crate::analysis::Estimate;
+use crate::estimate::Estimate;
 use crate::inventory::RackId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

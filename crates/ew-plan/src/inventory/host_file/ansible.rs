@@ -1,9 +1,9 @@
 //! The content of an Ansible inventory, whichever way it is written.
 
-use super::HostFile;
-use crate::inventory::build::{InventoryError, check_count};
+use super::content::HostFile;
 use crate::inventory::host_list::ListedHost;
-use crate::inventory::nodeset::{MAX_INDEXES, MAX_NODES};
+use crate::inventory::inventory_error::{InventoryError, check_count};
+use crate::inventory::limits::{MAX_INDEXES, MAX_NODES};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 

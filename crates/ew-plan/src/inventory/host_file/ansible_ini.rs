@@ -1,8 +1,9 @@
 //! Ansible inventories in INI form.
 
 use super::ansible::{Tree, Variables};
-use super::{HostFile, is_section, line_of, significant_lines};
-use crate::inventory::build::InventoryError;
+use super::content::HostFile;
+use super::lines::{line_of, significant_lines};
+use crate::inventory::inventory_error::InventoryError;
 use std::path::Path;
 
 /// What the lines of a section are.
@@ -77,6 +78,12 @@ fn variable(text: &str) -> Option<(String, String)> {
     let (key, value) = text.split_once('=')?;
     let value = value.trim().trim_matches(['"', '\'']);
     Some((key.trim().to_owned(), value.to_owned()))
+}
+
+/// `[web]`, `[web:vars]`: a node set such as `[1-4]` begins with a digit.
+pub(super) fn is_section(line: &str) -> bool {
+    let inside = line.strip_prefix('[').and_then(|l| l.strip_suffix(']'));
+    inside.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
 
 #[cfg(test)]

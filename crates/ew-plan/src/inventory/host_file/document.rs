@@ -1,9 +1,9 @@
 //! Inventories in JSON or YAML: Kubernetes nodes, Ansible's two forms, and plain lists of hosts.
 
 use super::ansible::{Tree, Variables};
-use super::{HostFile, KNOWN_SHAPES};
-use crate::inventory::build::InventoryError;
+use super::content::{HostFile, KNOWN_SHAPES};
 use crate::inventory::host_list::ListedHost;
+use crate::inventory::inventory_error::InventoryError;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
 use std::path::Path;

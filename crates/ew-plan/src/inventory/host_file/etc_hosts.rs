@@ -1,8 +1,9 @@
 //! `/etc/hosts` as a list of hosts.
 
-use super::{HostFile, line_of, significant_lines};
-use crate::inventory::build::InventoryError;
+use super::content::HostFile;
+use super::lines::{line_of, significant_lines};
 use crate::inventory::host_list::ListedHost;
+use crate::inventory::inventory_error::InventoryError;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;

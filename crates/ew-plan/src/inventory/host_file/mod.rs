@@ -5,17 +5,31 @@
 
 mod ansible;
 mod ansible_ini;
+mod content;
 mod document;
 mod etc_hosts;
+mod lines;
 mod mpi;
 mod slurm;
 
-use super::build::{InventoryError, NamedText};
+pub(super) use content::HostFile;
+
 use super::groups::GroupSources;
-use super::host_list::{ListedHost, parse_host_list};
-use ew_model::inventory::Login;
-use std::collections::BTreeMap;
-use std::path::Path;
+use super::host_list::parse_host_list;
+use super::inventory_error::InventoryError;
+use ansible_ini::is_section;
+use content::KNOWN_SHAPES;
+use lines::significant_lines;
+use std::path::PathBuf;
+
+/// A file that has been read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedText {
+    /// Where it was read.
+    pub path: PathBuf,
+    /// What is in it.
+    pub text: String,
+}
 
 /// What a host file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +50,6 @@ pub(super) enum Shape {
     Yaml,
     /// Markup, which no inventory is.
     Markup,
-}
-
-/// The content of a host file.
-#[derive(Debug, Default)]
-pub(super) struct HostFile {
-    /// In the file's order, each once.
-    pub(super) hosts: Vec<ListedHost>,
-    /// Groups of host names.
-    pub(super) groups: BTreeMap<String, Vec<String>>,
-    /// Whether it describes a cluster, of which a run may use a part.
-    pub(super) is_catalogue: bool,
 }
 
 /// Reads a host file of any shape.
@@ -84,10 +87,6 @@ pub(super) fn read_host_file(
     }
 }
 
-/// For errors.
-const KNOWN_SHAPES: &str = "one host a line, an Ansible inventory (INI, YAML or JSON), an MPI hostfile, /etc/hosts, Slurm's \
-     node or topology lines, `kubectl get nodes -o json`, or JSON as in docs/guide/hosts.md";
-
 impl Shape {
     /// By the first lines that show something.
     fn of(text: &str) -> Self {
@@ -116,54 +115,15 @@ impl Shape {
     }
 }
 
-/// Lines with their numbers, without comments and blanks around.
-fn significant_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    (1..)
-        .zip(text.lines())
-        .map(|(number, line)| (number, line.split('#').next().unwrap_or("").trim()))
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with(';'))
-}
-
 fn is_json_array(line: &str) -> bool {
     let inside = line.strip_prefix('[').map(str::trim_start);
     inside.is_some_and(|rest| rest.is_empty() || rest.starts_with(['"', '{', ']']))
-}
-
-/// `[web]`, `[web:vars]`: a node set such as `[1-4]` begins with a digit.
-fn is_section(line: &str) -> bool {
-    let inside = line.strip_prefix('[').and_then(|l| l.strip_suffix(']'));
-    inside.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
 
 fn has_ansible_variable(line: &str) -> bool {
     line.split_whitespace()
         .skip(1)
         .any(|word| word.starts_with("ansible_") && word.contains('='))
-}
-
-/// `user@host:port`, each part but the host optional. An IPv6 address has no port here.
-pub(super) fn split_login(text: &str) -> (String, Login) {
-    let (user, rest) = match text.rsplit_once('@') {
-        Some((user, rest)) => (Some(user.to_owned()), rest),
-        None => (None, text),
-    };
-    let (name, port) = match rest.split_once(':') {
-        Some((name, port)) if !name.is_empty() => match port.parse::<u16>() {
-            Ok(port) if port > 0 => (name, Some(port)),
-            _ => (rest, None),
-        },
-        _ => (rest, None),
-    };
-    let login = Login {
-        target: None,
-        user,
-        port,
-    };
-    (name.to_owned(), login)
-}
-
-fn line_of(path: &Path, number: usize) -> String {
-    format!("{}, line {number}", path.display())
 }
 
 #[cfg(test)]
@@ -190,20 +150,5 @@ mod tests {
         assert_eq!(shape("SwitchName=s1 Nodes=n[1-4]\n"), Shape::Slurm);
         assert_eq!(shape("<?xml version='1.0'?>"), Shape::Markup);
         assert_eq!(shape(""), Shape::Plain);
-    }
-
-    #[test]
-    fn logins_are_split() {
-        let split = |text| {
-            let (name, login) = split_login(text);
-            (name, login.user, login.port)
-        };
-        assert_eq!(split("n1"), ("n1".into(), None, None));
-        assert_eq!(
-            split("ops@n1:2222"),
-            ("n1".into(), Some("ops".into()), Some(2222))
-        );
-        assert_eq!(split("fd00::2"), ("fd00::2".into(), None, None));
-        assert_eq!(split("n1:0"), ("n1:0".into(), None, None));
     }
 }

@@ -1,9 +1,10 @@
 //! MPI hostfiles: Open MPI's `n1 slots=4 max_slots=8`, MPICH's `n1:4`.
 
-use super::{HostFile, line_of, significant_lines};
-use crate::inventory::build::{InventoryError, check_count};
+use super::content::HostFile;
+use super::lines::{line_of, significant_lines};
 use crate::inventory::groups::GroupSources;
 use crate::inventory::host_list::{ListedHost, parse_host_list};
+use crate::inventory::inventory_error::{InventoryError, check_count};
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,10 +1,11 @@
 //! Slurm's own lines: `NodeName=` of slurm.conf and `scontrol show node -o`, `SwitchName=` of
 //! topology.conf and `scontrol show topology`.
 
-use super::{HostFile, line_of, significant_lines};
-use crate::inventory::build::{InventoryError, check_count};
+use super::content::HostFile;
+use super::lines::{line_of, significant_lines};
 use crate::inventory::groups::GroupSources;
 use crate::inventory::host_list::ListedHost;
+use crate::inventory::inventory_error::{InventoryError, check_count};
 use crate::inventory::nodeset::NodeSet;
 use std::collections::BTreeMap;
 use std::path::Path;
