@@ -530,7 +530,7 @@ mod tests {
         is_found(last_line, "the record lacks 1 events, and counts 0");
         let silently = |trace: &mut Trace| {
             last_line(trace);
-            trace.drawn.desk.full_ns = vec![0..u64::MAX];
+            trace.drawn.desk.full_ns = std::iter::once(0..u64::MAX).collect();
             trace.unwritten = Some(ew_store::StoreError::NotARun { path: "x".into() });
         };
         is_found(silently, "nothing shows it");

@@ -44,7 +44,7 @@ fn a_seed_is_one_trace() {
 /// The thread that keeps the agents alive waits for neither.
 #[test]
 fn a_full_disk_and_a_stalled_terminal_change_nothing_of_a_run() {
-    let hours = |count: u64| vec![0..count * 3_600_000_000_000];
+    let hours = |count: u64| std::iter::once(0..count * 3_600_000_000_000).collect();
     for seed in 1..20 {
         let with = |desk| {
             let drawn = ew_rehearsal::Drawn { desk, ..draw(seed) };

@@ -1,6 +1,6 @@
 //! ARCHITECTURE.md names every crate.
 
-use super::Violation;
+use super::violation::Violation;
 use std::path::Path;
 
 const FILE: &str = "ARCHITECTURE.md";

@@ -1,7 +1,7 @@
 //! Comments fit into 100 columns, as rustfmt keeps code.
 
-use super::Violation;
 use super::source::Source;
+use super::violation::Violation;
 
 const COLUMNS: usize = 100;
 

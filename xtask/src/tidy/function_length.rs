@@ -1,7 +1,7 @@
 //! Functions fit a screen: 70 lines from `fn` to the closing brace, tests included.
 
-use super::Violation;
 use super::source::{Source, for_each_level, ident, is_punct};
+use super::violation::Violation;
 use proc_macro2::{Delimiter, Group, Ident, TokenTree};
 
 const MAX_LINES: usize = 70;

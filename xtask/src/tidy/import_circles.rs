@@ -1,8 +1,8 @@
 //! No files of a crate import each other in a circle: one of them is read first, and says what it
 //! needs.
 
-use super::Violation;
 use super::source::{Source, ident, is_punct};
+use super::violation::Violation;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Who may depend on whom: the arrows of the data flow, and where large dependencies live.
 
-use super::Violation;
 use super::manifest::{Dependency, Manifest};
+use super::violation::Violation;
 
 /// Per crate, what it may use of ours. What is not listed may use nothing of ours. The binary may
 /// use everything.

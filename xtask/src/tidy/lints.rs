@@ -1,7 +1,7 @@
 //! Every package takes lints and versions from the workspace, and is named as its folder.
 
-use super::Violation;
 use super::manifest::Manifest;
+use super::violation::Violation;
 
 /// Violations of one manifest.
 pub(crate) fn check(manifest: &Manifest) -> Vec<Violation> {

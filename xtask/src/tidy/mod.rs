@@ -12,44 +12,14 @@ mod purity;
 mod scripts;
 mod source;
 mod unsafe_code;
+mod violation;
 mod words;
 mod workspace;
 
 pub(crate) use workspace::Workspace;
 
-use std::fmt;
-use std::path::{Path, PathBuf};
-
-/// Something to fix.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Violation {
-    /// From the workspace's folder.
-    path: PathBuf,
-    /// From 1.
-    line: usize,
-    /// What is wrong.
-    what: String,
-    /// How to put it right.
-    fix: String,
-}
-
-impl Violation {
-    fn new(path: &Path, line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            line,
-            what: what.into(),
-            fix: fix.into(),
-        }
-    }
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, line) = (self.path.display(), self.line);
-        write!(f, "{path}:{line}: {}\n    fix: {}", self.what, self.fix)
-    }
-}
+use std::path::Path;
+use violation::Violation;
 
 /// Every violation of every rule, by file and line.
 pub(crate) fn check(workspace: &Workspace) -> Vec<Violation> {

@@ -1,8 +1,8 @@
 //! Only the binaries, the live view and chores write to the terminal; tests may print why they
 //! skip.
 
-use super::Violation;
 use super::source::{Source, for_each_level, ident, is_punct};
+use super::violation::Violation;
 use std::path::Path;
 
 const MACROS: &[&str] = &["print", "println", "eprint", "eprintln", "dbg"];

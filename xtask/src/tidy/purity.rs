@@ -1,7 +1,7 @@
 //! The pure crates are given the time and know no sockets.
 
-use super::Violation;
 use super::source::{Source, for_each_level, ident, is_punct};
+use super::violation::Violation;
 use proc_macro2::{Ident, TokenTree};
 
 const PURE: &[&str] = &["ew-model", "ew-plan", "ew-proto", "ew-sim", "ew-analyze"];

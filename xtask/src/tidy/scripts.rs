@@ -1,7 +1,7 @@
 //! Every file of a page's script is tested in a browser: next to `src/.../NAME.js` there is
 //! `tests/.../browser/NAME.rs` of the same crate.
 
-use super::Violation;
+use super::violation::Violation;
 use std::path::{Path, PathBuf};
 
 /// Scripts without a test. All paths are from the workspace's folder.

@@ -1,6 +1,6 @@
 //! A Rust file as tokens, so that strings and comments never match a rule, and macro bodies do.
 
-use super::Violation;
+use super::violation::Violation;
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use std::path::{Component, Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! `unsafe` lives in `ew-sys` only, also in tests.
 
-use super::Violation;
 use super::source::{Source, for_each_level, ident};
+use super::violation::Violation;
 
 const HOME: &str = "ew-sys";
 

@@ -1,7 +1,7 @@
 //! The field's words: what a term is called everywhere, in comments, texts and docs.
 
-use super::Violation;
 use super::source::Source;
+use super::violation::Violation;
 use super::workspace::Doc;
 use proc_macro2::{TokenStream, TokenTree};
 

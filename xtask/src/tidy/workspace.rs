@@ -1,8 +1,8 @@
 //! What the rules check, read once.
 
-use super::Violation;
 use super::manifest::Manifest;
 use super::source::Source;
+use super::violation::Violation;
 use anyhow::Context;
 use std::fs;
 use std::path::{Path, PathBuf};
