@@ -1,7 +1,8 @@
 //! Reports every second how followed flows go, for who watches a run of few flows.
 
+use crate::cancel::sleep_unless_cancelled;
+use crate::host::Host;
 use crate::inbox::Input;
-use crate::stage::{Host, sleep_unless_cancelled};
 use ew_engine::{RoundSpec, RunningRound, Totals};
 use ew_model::plan::FlowId;
 use ew_model::workload::WorkloadKind;

@@ -8,9 +8,11 @@
 //! that must dial its controller.
 
 mod agent;
+mod cancel;
 mod claim;
 mod dial;
 mod follow;
+mod host;
 mod inbox;
 mod limits;
 mod link;

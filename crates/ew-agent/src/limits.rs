@@ -1,6 +1,6 @@
 //! What the owner of a host allows, whatever a controller orders: `/etc/eastwest/limits`.
 
-use crate::problem::{LimitsFileError, Problem};
+use crate::problem::{FILE, LimitsFileError, Problem};
 use ew_model::facts::HostFacts;
 use ew_model::plan::GOODPUT_SHARE;
 use ew_model::units::{parse_bits_per_sec, parse_duration_ns};
@@ -10,7 +10,6 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-pub(crate) const FILE: &str = "/etc/eastwest/limits";
 const DAY_S: u64 = 24 * 3600;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Requests up to this size, and this many at once, load no link worth limiting.

@@ -1,11 +1,13 @@
 //! Why a host takes no part in a run, or in a part of it. The texts are for whoever started the
 //! run.
 
-use crate::limits::FILE;
 use ew_engine::EngineError;
 use ew_telemetry::NoAddress;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+
+/// Where the host's owner says what is allowed.
+pub(crate) const FILE: &str = "/etc/eastwest/limits";
 
 /// Why not.
 #[derive(Debug, thiserror::Error)]

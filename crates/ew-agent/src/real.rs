@@ -3,6 +3,7 @@
 use crate::agent::{Agent, Ending};
 use crate::claim::Slot;
 use crate::dial::{self, DialBack};
+use crate::host::Host;
 use crate::inbox::Input;
 use crate::limits::Limits;
 use crate::link::{self, Writer};
@@ -10,7 +11,7 @@ use crate::machine::{Machine, Totals};
 use crate::offer;
 use crate::problem::Problem;
 use crate::sampler;
-use crate::stage::{Host, RunningStage};
+use crate::stage::RunningStage;
 use crate::storage::RunningStep;
 use crate::syslog;
 use ew_engine::{Engine, EngineConfig};

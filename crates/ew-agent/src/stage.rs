@@ -1,17 +1,17 @@
 //! Walks through a stage's rounds on the agent's own clock, with nothing sent on the control link
 //! unless flows are followed.
 
+use crate::cancel::{CANCEL_CHECK_NS, sleep_unless_cancelled};
 use crate::follow;
+use crate::host::Host;
 use crate::inbox::Input;
-use ew_engine::{Engine, RoundSpec};
+use ew_engine::RoundSpec;
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::workload::{Tool, Workload};
 use ew_proto::Timeline;
 use ew_proto::message::{FlowOrder, FlowReport, Role, RoundOrder, RoundReport, StageOrder};
 use ew_sys::clock;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -22,22 +22,12 @@ const HAND_OVER_NS: u64 = 20_000_000;
 const MAX_DRAIN_NS: u64 = 40_000_000;
 /// Part of the window per interval record.
 const INTERVAL_NS: u64 = 100_000_000;
-/// A cancelled stage is noticed within this.
-const CANCEL_CHECK_NS: u64 = 50_000_000;
 
 /// A stage under way.
 #[derive(Debug)]
 pub(crate) struct RunningStage {
     cancelled: Arc<AtomicBool>,
     timeline: Arc<Mutex<Timeline>>,
-}
-
-/// What a stage needs of its host.
-#[derive(Clone, Debug)]
-pub(crate) struct Host {
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) address: IpAddr,
-    pub(crate) inbox: Sender<Input>,
 }
 
 impl RunningStage {
@@ -204,20 +194,6 @@ fn all_failed(
         stage,
         round,
         flows: flows.iter().map(failed).collect(),
-    }
-}
-
-/// False when it was cancelled meanwhile.
-pub(crate) fn sleep_unless_cancelled(until_ns: u64, cancelled: &AtomicBool) -> bool {
-    loop {
-        if cancelled.load(Ordering::Relaxed) {
-            return false;
-        }
-        let now_ns = clock::monotonic_ns();
-        if now_ns >= until_ns {
-            return true;
-        }
-        clock::sleep_until_ns(until_ns.min(now_ns + CANCEL_CHECK_NS));
     }
 }
 

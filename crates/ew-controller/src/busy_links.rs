@@ -1,8 +1,9 @@
 //! Whether others use the hosts' links, checked before anything is loaded.
 
+use crate::fleet_event::FleetEvent;
 use crate::journal::Journal;
-use crate::members::{FleetEvent, Members};
-use crate::run::RunError;
+use crate::members::Members;
+use crate::run_error::RunError;
 use ew_model::event::RunEvent;
 use ew_model::facts::HostSample;
 use ew_model::inventory::HostId;

@@ -1,10 +1,10 @@
 //! One run at a time on a host: what a run reports about itself, and what it does where another one
 //! is.
 
+use crate::job::LaunchOptions;
 use crate::journal::Journal;
-use crate::launch::LaunchOptions;
 use crate::members::Members;
-use crate::run::RunError;
+use crate::run_error::RunError;
 use ew_model::claim::Claim;
 use ew_model::inventory::Inventory;
 use ew_model::network::is_public;

@@ -1,6 +1,6 @@
 //! What would stop a run, before it does.
 
-use crate::launch::LaunchOptions;
+use crate::job::LaunchOptions;
 use crate::members::{Members, State};
 use crate::ports::{self, Answer, Checks, PEERS_CHECKED};
 use crate::survey::wait_until_launched;

@@ -1,12 +1,12 @@
 //! Drives the plan's stages, one after the other or interleaved, and fixes what was missed.
 
 use crate::first_rounds::FirstRounds;
+use crate::job::Job;
 use crate::journal::Journal;
 use crate::members::Members;
 use crate::orders::{Batch, ToolPorts};
 use crate::repair::{self, Patience, Wanting};
 use crate::repeat::Repeats;
-use crate::run::Job;
 use crate::stage::{BatchEnd, BatchRun};
 use ew_model::event::RunEvent;
 use ew_model::inventory::{HostId, Inventory};

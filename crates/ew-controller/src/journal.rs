@@ -2,7 +2,7 @@
 //! a thread of its own: the thread that keeps the agents alive never writes to a file or a
 //! terminal.
 
-use crate::members::FleetEvent;
+use crate::fleet_event::FleetEvent;
 use crate::outside::Clock;
 use crate::queue::{EventReceiver, EventSender, event_queue};
 use ew_model::event::{RecordedEvent, RunEvent};

@@ -1,94 +1,20 @@
 //! Brings the fleet up, decides whether enough of it came up, and plans again around those that did
 //! not.
 
-use crate::abort::AbortLimits;
+use crate::fleet_event::FleetEvent;
 use crate::journal::Journal;
-use crate::max_rate::MaxRate;
 use crate::member::both_errors;
-use crate::members::{FleetEvent, Member, Members};
-use crate::run::RunError;
+use crate::members::{Member, Members};
+use crate::run_error::RunError;
 use ew_model::event::RunEvent;
 use ew_model::inventory::{HostId, Inventory};
-use ew_model::network::NetworkChoice;
 use ew_model::plan::Plan;
 use ew_model::scenario::Scenario;
 use ew_proto::controller_session::ControllerEvent;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 /// With fewer hosts in a rack than this, a slow host cannot be distinguished from a slow network.
 const MIN_HOSTS_PER_RACK: usize = 2;
-
-/// Hosts of a run above which the agents' program goes from host to host: below, the controller's
-/// own uplink takes seconds.
-const RELAY_ABOVE_HOSTS: usize = 64;
-/// The same of hosts behind one jump host, which mostly are at the far end of a slow uplink.
-const RELAY_ABOVE_HOSTS_BEHIND_ONE: usize = 8;
-
-/// Whether hosts that are up hand the agents' program on to their neighbours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RelayChoice {
-    /// Where there are many hosts, or several behind one jump host.
-    #[default]
-    Auto,
-    /// In any case.
-    Always,
-    /// Every host gets it from the controller.
-    Never,
-}
-
-impl RelayChoice {
-    pub(crate) fn relays(self, hosts: usize, behind_one: usize) -> bool {
-        match self {
-            Self::Auto => hosts > RELAY_ABOVE_HOSTS || behind_one > RELAY_ABOVE_HOSTS_BEHIND_ONE,
-            Self::Always => true,
-            Self::Never => false,
-        }
-    }
-}
-
-/// How agents are started.
-#[derive(Clone, Debug)]
-pub struct LaunchOptions {
-    /// Version and build both sides must share.
-    pub build: String,
-    /// First and last port of the agents' data listeners.
-    pub data_ports: (u16, u16),
-    /// First and last port for external tools' servers.
-    pub tool_ports: (u16, u16),
-    /// Time between raw host samples.
-    pub sample_interval_ns: u64,
-    /// Where every agent serves stock iperf3 clients during the run. `None`: nowhere.
-    pub offer_iperf3_port: Option<u16>,
-    /// Hosts that somebody watches: they report everything about themselves once a second
-    /// ([`RunEvent::HostRead`]).
-    pub watched: BTreeSet<HostId>,
-    /// From starting the launcher to the agent's readiness.
-    pub launch_limit: Duration,
-    /// The network that data use, found on each host. `None`: the inventory's addresses.
-    pub network: Option<NetworkChoice>,
-    /// Refuse to run when a host does not come up.
-    pub require_all: bool,
-    /// `user@controller`: hosts are taken for the run alone. `None`: they are shared.
-    pub claimed_by: Option<String>,
-    /// Load hosts that another run is loading, too.
-    pub force: bool,
-    /// Ends the run when it fails; runs every second by the shell, on the controller.
-    pub abort_command: Option<String>,
-    /// Ends the run where they are exceeded.
-    pub abort_limits: AbortLimits,
-    /// More payload than this is refused, where it depends on the line rates that hosts report.
-    /// `None`: it was confirmed.
-    pub max_bytes: Option<u64>,
-    /// Load public addresses, too.
-    pub allow_wan: bool,
-    /// The most to load every host's link with. `None`: as much as it carries.
-    pub max_rate: Option<MaxRate>,
-    /// Agents write a line to their hosts' log when load begins and ends.
-    pub syslog: bool,
-    /// How the agents' program gets to the hosts.
-    pub relay: RelayChoice,
-}
 
 /// Launches every host and waits until each is up or has failed. What may pass is tried once more
 /// when the others are up: their launches are out of the way, and a host that boots had time.

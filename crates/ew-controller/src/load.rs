@@ -2,7 +2,7 @@
 //! before.
 
 use crate::members::Members;
-use crate::run::RunError;
+use crate::run_error::RunError;
 use ew_model::plan::Plan;
 use ew_model::units::{format_bits_per_sec, format_bytes};
 use ew_plan::estimate::{estimate_stage, fills_links};

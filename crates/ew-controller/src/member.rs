@@ -1,14 +1,13 @@
 //! One agent as the controller sees it: a task that owns the link and its session, and nothing
 //! else's state.
 
-use crate::members::FleetEvent;
+use crate::command::Command;
+use crate::fleet_event::FleetEvent;
 use crate::outside::Clock;
 use ew_fleet::{LaunchSlot, LaunchSlots, Launcher, Link, LinkGuard, Relay, launch_from};
 use ew_model::inventory::{Host, HostId};
-use ew_model::plan::StageIndex;
-use ew_model::storage::StorageOrder;
 use ew_proto::controller_session::{ControllerEvent, ControllerSession};
-use ew_proto::message::{PortCheck, StageOrder, Welcome};
+use ew_proto::message::Welcome;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,22 +24,6 @@ const WRITE_LIMIT: Duration = Duration::from_secs(4);
 const MAX_WAIT_NS: u64 = 1_000_000_000;
 /// Read from a link at once: more than a reading of a large host's counters.
 const READ_BYTES: usize = 16 * 1024;
-/// Commands that may wait for one agent.
-pub(crate) const MAX_QUEUED_COMMANDS: usize = 64;
-
-/// What the dispatcher asks of one agent.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Sync,
-    Stage(StageOrder),
-    Go { stage: StageIndex, start_ns: u64 },
-    Abort,
-    CheckPorts(PortCheck),
-    Storage(StorageOrder),
-    EndStorage,
-    Goodbye,
-    Kill,
-}
 
 /// Everything a member's task needs.
 pub(crate) struct MemberTask {

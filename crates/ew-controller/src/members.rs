@@ -1,9 +1,11 @@
 //! The agents of a run, and the one module that orders what happens to them.
 
 use crate::abort::Conditions;
-use crate::launch::LaunchOptions;
+use crate::command::{Command, MAX_QUEUED_COMMANDS};
+use crate::fleet_event::FleetEvent;
+use crate::job::LaunchOptions;
 use crate::max_rate;
-use crate::member::{Command, MAX_QUEUED_COMMANDS, MemberTask};
+use crate::member::MemberTask;
 use crate::outside::{Clock, Interrupts, Outside};
 use ew_fleet::{LaunchSlots, Launcher, Relay};
 use ew_model::claim::Claim;
@@ -28,26 +30,6 @@ const MAX_OVERDUE_NS: u64 = 1_000_000_000;
 
 /// What may wait for the dispatcher; then the agents' links wait, and with them the agents.
 const MAX_QUEUED_HAPPENINGS: usize = 1024;
-
-/// One thing that happened to the fleet.
-#[derive(Debug)]
-pub(crate) enum FleetEvent {
-    /// An agent sent something, or its session found it lost.
-    Agent(HostId, ControllerEvent),
-    /// A host did not come up.
-    LaunchFailed { host: HostId, message: String },
-    /// A member's task is over; why its cleanup was not confirmed, if so.
-    Ended {
-        host: HostId,
-        /// Which of the host's launches it served.
-        launch: u32,
-        unclean: Option<String>,
-    },
-    /// Ctrl-C, SIGTERM or SIGHUP.
-    Interrupt,
-    /// The caller's deadline passed.
-    Deadline,
-}
 
 /// A host's state.
 #[derive(Debug)]

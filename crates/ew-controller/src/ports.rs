@@ -1,10 +1,11 @@
 //! Whether hosts reach each other's data ports, and how far apart they are, asked without load.
 
+use crate::command::Command;
+use crate::fleet_event::FleetEvent;
+use crate::job::LaunchOptions;
 use crate::journal::Journal;
-use crate::launch::LaunchOptions;
-use crate::member::Command;
-use crate::members::{FleetEvent, Members};
-use crate::run::RunError;
+use crate::members::Members;
+use crate::run_error::RunError;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Plan, Stage};
 use ew_model::scenario::Pattern;

@@ -1,10 +1,12 @@
 //! A run whose world is simulated: the same controller, on the runtime and the clock of who calls.
 
+use crate::job::Job;
 use crate::journal::{Journal, JournalEnds};
 use crate::outside::{Clock, Interrupts, Outside};
 use crate::queue::EventReceiver;
 use crate::recorder::Recorder;
-use crate::run::{Controlled, Job, RunError, Work, control_from};
+use crate::run::{Controlled, Work, control_from};
+use crate::run_error::RunError;
 use ew_model::event::RecordedEvent;
 use ew_model::run::Outcome;
 use ew_store::{EventWriter, StoreError};

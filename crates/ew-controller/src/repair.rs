@@ -1,8 +1,9 @@
 //! After a stage: what is missing is tried again between the hosts that are up, those that came
 //! back included.
 
+use crate::fleet_event::FleetEvent;
 use crate::journal::Journal;
-use crate::members::{FleetEvent, Members};
+use crate::members::Members;
 use ew_model::event::RunEvent;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Round, RoundIndex, Stage};

@@ -4,27 +4,26 @@ use crate::abort;
 use crate::busy_links;
 use crate::claim::{check_sharing, claim};
 use crate::drive::drive;
+use crate::host_limits;
+use crate::job::Job;
 use crate::journal::{Journal, JournalEnds, MAX_WAITING_BYTES};
-use crate::launch::{LaunchOptions, bring_up, check_enough, plan_among};
+use crate::launch::{bring_up, check_enough, plan_among};
 use crate::load;
 use crate::max_rate;
 use crate::members::Members;
 use crate::missing_tools;
-use crate::orders::Detours;
 use crate::outside::{Clock, Outside};
 use crate::ports;
 use crate::recorder::record;
+use crate::run_error::RunError;
 use crate::storage::{self, StorageTask};
-use ew_fleet::Launcher;
 use ew_model::analysis::Analysis;
 use ew_model::event::RunEvent;
 use ew_model::inventory::Inventory;
 use ew_model::plan::Plan;
 use ew_model::run::{Outcome, Run, RunManifest};
-use ew_model::scenario::Scenario;
 use ew_store::{RunWriter, StoreError};
 use ew_sys::clock;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -32,43 +31,6 @@ use std::time::Duration;
 
 /// The whole fleet has this long to end after goodbye.
 const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
-
-/// Everything a run needs. The inventory's addresses are resolved.
-pub struct Job {
-    /// What to find out.
-    pub scenario: Scenario,
-    /// Between whom.
-    pub inventory: Inventory,
-    /// Of all random choices.
-    pub seed: u64,
-    /// How agents are started.
-    pub launcher: Arc<dyn Launcher>,
-    /// With what.
-    pub options: LaunchOptions,
-    /// Where run directories go.
-    pub runs_dir: PathBuf,
-    /// The command line, for the record.
-    pub command: Vec<String>,
-    /// Whether somebody watches single flows: agents then report every second how they go, in
-    /// rounds of few flows and long windows.
-    pub follow_flows: bool,
-    /// Whether signals end the process as by default again once the fleet is down: analysis and
-    /// reports may take long. False where the caller has to clean up whatever happens.
-    pub signals_end_analysis: bool,
-    /// Services that lead to agents, where paths go through them. Empty elsewhere.
-    pub detours: Detours,
-    /// Of the hosts, where they are nodes of Kubernetes; empty elsewhere.
-    pub node_labels: BTreeMap<String, BTreeMap<String, String>>,
-}
-
-impl std::fmt::Debug for Job {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Job")
-            .field("scenario", &self.scenario.name)
-            .field("fleet", &self.launcher.name())
-            .finish_non_exhaustive()
-    }
-}
 
 /// A run that took place.
 #[derive(Debug)]
@@ -81,161 +43,6 @@ pub struct Finished {
     pub interrupted: bool,
     /// The first failure to write the run directory: the analysis is of what could be written.
     pub unwritten: Option<StoreError>,
-}
-
-/// Why there is no run.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The scenario does not fit the hosts.
-    #[error(transparent)]
-    Plan(#[from] ew_plan::PlanError),
-    /// Two hosts found the same address on the network that was asked for.
-    #[error(transparent)]
-    Addresses(#[from] ew_plan::inventory::InventoryError),
-    /// The run directory could not be written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The system refused something the controller itself needs.
-    #[error("the controller could not start: {0}")]
-    System(#[from] std::io::Error),
-    /// `--require-all`, and not all came up.
-    #[error(
-        "{failed} host(s) did not come up and --require-all was given; fix them (see above), or drop --require-all"
-    )]
-    NotAllHosts {
-        /// How many did not.
-        failed: usize,
-    },
-    /// A rack without a pair of hosts shows nothing.
-    #[error(
-        "only {left} host(s) of rack `{rack}` came up and a rack needs two; fix its hosts (see above), or leave the rack out of --racks and --hosts"
-    )]
-    RackTooSmall {
-        /// Which.
-        rack: String,
-        /// Hosts left.
-        left: usize,
-    },
-    /// Fewer than two hosts in all.
-    #[error("only {left} host(s) came up and a run needs two; fix the others (see above)")]
-    TooFewHosts {
-        /// Hosts left.
-        left: usize,
-    },
-    /// A storage job without anybody who could work.
-    #[error("no host with workers came up; fix them (see above)")]
-    NoWorkers,
-    /// Every test needs a tool that is missing.
-    #[error("no test is left: {0}")]
-    NoTool(String),
-    /// Another run has hosts of this one.
-    #[error(
-        "in use by another run: {hosts} (run {run} of {by}, {times}); wait for it with --wait 10m, end it with `eastwest stop` on the hosts, or add to its load with --force"
-    )]
-    InUse {
-        /// Which, folded.
-        hosts: String,
-        /// The first one's run.
-        run: String,
-        /// Who runs it.
-        by: String,
-        /// Since when and until when, in words.
-        times: String,
-        /// Until its planned end.
-        left: Duration,
-    },
-    /// Hosts do other work.
-    #[error(
-        "at other work: {hosts} ({example}); wait until it is over, leave these hosts out, or add to their load with --force"
-    )]
-    AtWork {
-        /// Which, folded.
-        hosts: String,
-        /// The first one's work.
-        example: String,
-    },
-    /// Others use the hosts' links.
-    #[error(
-        "links in use by others before any load: {hosts} ({example}); wait until it is over, leave these hosts out, or add to their load with --force"
-    )]
-    LinksInUse {
-        /// Which, folded.
-        hosts: String,
-        /// The fullest one.
-        example: String,
-    },
-    /// Addresses that are everybody's.
-    #[error(
-        "{hosts}: public addresses, such as {example}; measure a private network with --network, or load these with --allow-wan"
-    )]
-    PublicAddresses {
-        /// Whose, folded.
-        hosts: String,
-        /// One of them.
-        example: std::net::IpAddr,
-    },
-    /// At another site.
-    #[error(
-        "{hosts}: far away (round trip {example}); leave these hosts out (--hosts 'SET!{hosts}'), or load the path to them with --allow-wan"
-    )]
-    FarHosts {
-        /// Which, folded.
-        hosts: String,
-        /// A round trip, and between whom.
-        example: String,
-    },
-    /// A firewall, most likely.
-    #[error(
-        "{hosts}: no connection to the data ports ({example}); allow TCP and UDP {first}-{last} there (firewall-cmd --add-port={first}-{last}/tcp \
-         --add-port={first}-{last}/udp; ufw allow {first}:{last}/tcp; ufw allow {first}:{last}/udp; nft add rule inet filter input tcp dport {first}-{last} accept; \
-         nft add rule inet filter input udp dport {first}-{last} accept), use open ports with --data-ports, \
-         or leave these hosts out (--hosts 'SET!{hosts}')"
-    )]
-    PortsBlocked {
-        /// Whose, folded.
-        hosts: String,
-        /// A pair that cannot connect, and why.
-        example: String,
-        /// First port.
-        first: u16,
-        /// Last port.
-        last: u16,
-    },
-    /// More than a person at a terminal has seen.
-    #[error(
-        "up to {bytes} at {rate} per host ({source_of_rate}) is more than {limit}, which nobody has confirmed; start with --yes, or send less with --max-rate 10% or --set duration=1s"
-    )]
-    MuchLoad {
-        /// Payload at most.
-        bytes: String,
-        /// Of a host's link.
-        rate: String,
-        /// Who reports the rate.
-        source_of_rate: String,
-        /// Payload that needs no confirmation.
-        limit: String,
-    },
-    /// A share of a line rate that nobody knows.
-    #[error(
-        "the line rate of {hosts} is unknown, so no share of it can be a limit; state it with --set expect.nic=10G, or give --max-rate as a rate, such as 1G"
-    )]
-    NoLineRate {
-        /// Which hosts, folded.
-        hosts: String,
-    },
-    /// A load that is a share of a line rate that nobody knows.
-    #[error(
-        "test `{test}` loads links with a share of their rate, which is unknown on {hosts}; set it with --expect-nic 10G"
-    )]
-    NoRateToLoad {
-        /// The first such test.
-        test: String,
-        /// Which hosts, folded.
-        hosts: String,
-    },
-    /// The user stopped it before anything was measured.
-    #[error("interrupted before anything was measured")]
-    Interrupted,
 }
 
 /// A storage run that took place.
@@ -532,11 +339,11 @@ async fn launch(
         let expected = plan.expect.nic_bits_per_sec;
         busy_links::check(members, expected, job.options.force, journal).await?;
     }
-    plan.rate_limit = max_rate::limit(job.options.max_rate, plan, members)?;
+    plan.rate_limit = host_limits::limit(job.options.max_rate, plan, members)?;
     max_rate::hold_requests(plan);
-    plan.line_rates = max_rate::loaded_lines(plan, members)?;
+    plan.line_rates = host_limits::loaded_lines(plan, members)?;
     load::check(plan, members, job.options.max_bytes)?;
-    if let Some(warning) = max_rate::owners_words(members) {
+    if let Some(warning) = host_limits::owners_words(members) {
         journal.warn(warning);
     }
     let is_limited = plan.rate_limit.is_some() || !plan.line_rates.is_empty();

@@ -1,9 +1,10 @@
 //! Drives one stage: clocks, orders ahead, one common start, then only listening until the last
 //! round is in.
 
+use crate::command::Command;
+use crate::fleet_event::FleetEvent;
 use crate::journal::Journal;
-use crate::member::Command;
-use crate::members::{FleetEvent, Members, State};
+use crate::members::{Members, State};
 use crate::merge::{RecordKey, Reports};
 use crate::orders::{Batch, ToolPorts};
 use ew_model::event::RunEvent;

@@ -2,11 +2,13 @@
 
 use crate::busy_links;
 use crate::claim::check_sharing;
+use crate::command::Command;
+use crate::fleet_event::FleetEvent;
+use crate::job::Job;
 use crate::journal::Journal;
 use crate::launch::bring_up;
-use crate::member::Command;
-use crate::members::{FleetEvent, Members, State};
-use crate::run::{Job, RunError};
+use crate::members::{Members, State};
+use crate::run_error::RunError;
 use ew_model::event::RunEvent;
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::plan::Plan;

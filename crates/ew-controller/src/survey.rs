@@ -1,7 +1,8 @@
 //! What hosts are and have, without a run; and what is done about it.
 
-use crate::launch::LaunchOptions;
-use crate::members::{FleetEvent, Members, State};
+use crate::fleet_event::FleetEvent;
+use crate::job::LaunchOptions;
+use crate::members::{Members, State};
 use ew_fleet::{LaunchSlots, Launcher, RootError, run_as_root};
 use ew_model::facts::HostFacts;
 use ew_model::inventory::{HostId, Inventory};

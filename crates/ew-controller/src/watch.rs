@@ -1,7 +1,8 @@
 //! Watches hosts without any load.
 
-use crate::launch::LaunchOptions;
-use crate::members::{FleetEvent, Members};
+use crate::fleet_event::FleetEvent;
+use crate::job::LaunchOptions;
+use crate::members::Members;
 use ew_fleet::Launcher;
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::telemetry::HostReading;

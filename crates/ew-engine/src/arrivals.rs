@@ -3,10 +3,10 @@
 
 use crate::clock_wait::Cancelled;
 use crate::connect::{ConnectError, is_timeout};
-use crate::round::RoundShared;
+use crate::shared::RoundShared;
 use crate::stream::Stream;
 use crate::stream_error::StreamError;
-use crate::workload::{Machine, OFFER_BYTES, Offer};
+use crate::workload::machine::{Machine, OFFER_BYTES, Offer, Prepared};
 use ew_sys::clock::monotonic_ns;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -37,6 +37,7 @@ pub(crate) struct Member {
 
 /// One thread's streams until all are ready.
 pub(crate) struct Arrivals {
+    pub(crate) prepared: Arc<dyn Prepared>,
     pub(crate) streams: Vec<Arc<Stream>>,
     pub(crate) channel: Receiver<Arrival>,
     /// By index; true until it is ready or has failed.
@@ -55,8 +56,13 @@ struct Greeting {
 }
 
 impl Arrivals {
-    pub(crate) fn new(streams: Vec<Arc<Stream>>, channel: Receiver<Arrival>) -> Self {
+    pub(crate) fn new(
+        prepared: Arc<dyn Prepared>,
+        streams: Vec<Arc<Stream>>,
+        channel: Receiver<Arrival>,
+    ) -> Self {
         Self {
+            prepared,
             missing: vec![true; streams.len()],
             missing_count: streams.len(),
             streams,
@@ -113,7 +119,7 @@ impl Arrivals {
 
     /// Workloads whose streams have no connection are ready at once.
     fn begin_alone(&mut self, shared: &RoundShared, members: &mut Vec<Member>) {
-        if shared.prepared.connects() {
+        if self.prepared.connects() {
             return;
         }
         for index in 0..self.streams.len() {
@@ -121,7 +127,7 @@ impl Arrivals {
                 continue;
             }
             let stream = Arc::clone(&self.streams[index]);
-            match shared.prepared.alone(&shared.slot(&stream)) {
+            match self.prepared.alone(&shared.slot(&stream)) {
                 Ok(machine) => members.push(Member { stream, machine }),
                 Err(error) => stream.fail(&error),
             }
@@ -172,7 +178,7 @@ impl Arrivals {
         }
         let connection = stream.publish(connection);
         let slot = shared.slot(stream);
-        let mut machine = shared.prepared.machine(&slot, Arc::clone(&connection))?;
+        let mut machine = self.prepared.machine(&slot, Arc::clone(&connection))?;
         let Some(own) = machine.own_socket() else {
             return Ok(Some(machine));
         };
@@ -227,7 +233,7 @@ impl Arrivals {
             let stream = &self.streams[index];
             let is_late = !stream.opens || now_ns >= accept_by_ns + WORD_OF_OPENER_NS;
             if self.missing[index] && is_late {
-                stream.fail(&stream.missed(shared));
+                stream.fail(&stream.missed(&shared.cancel));
                 self.resolve(index);
             }
         }

@@ -1,6 +1,6 @@
 //! What moving the bytes costs the host, read at the window's edges.
 
-use crate::round::RoundShared;
+use crate::shared::RoundShared;
 use crate::stream::Stream;
 use ew_model::record::{CpuSplit, CpuUse};
 use std::sync::Arc;

@@ -27,6 +27,7 @@ mod report;
 mod round;
 mod running;
 mod settings;
+mod shared;
 mod stream;
 mod stream_error;
 mod tally;

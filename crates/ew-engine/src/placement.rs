@@ -1,7 +1,7 @@
 //! Where a round's threads run.
 
 use crate::arrivals::Member;
-use crate::round::RoundShared;
+use crate::shared::RoundShared;
 use crate::stream::Stream;
 use crate::stream_error::StreamError;
 use ew_model::record::FigureNote;

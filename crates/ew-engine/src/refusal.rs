@@ -1,10 +1,15 @@
 //! Why a round is refused before it begins.
 
-use crate::round::{MAX_MESSAGE_BYTES, MAX_OUTSTANDING, MAX_STREAMS, MIN_INTERVAL_NS};
 use ew_model::plan::FlowId;
 use ew_sys::datagram::MAX_BYTES;
 use std::io;
 use std::ops::RangeInclusive;
+
+pub(crate) const MAX_STREAMS: usize = 16_384;
+/// Requests a stream keeps in flight.
+pub(crate) const MAX_OUTSTANDING: u32 = 65_536;
+pub(crate) const MAX_MESSAGE_BYTES: u64 = 64 * 1024 * 1024;
+pub(crate) const MIN_INTERVAL_NS: u64 = 1_000_000;
 
 /// What a round asks for that the engine does not do, or not on this host.
 #[derive(Debug, thiserror::Error)]

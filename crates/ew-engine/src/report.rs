@@ -1,9 +1,9 @@
 //! From counter readings to a flow's report.
 
-use crate::round::RoundShared;
 use crate::stream::Stream;
 use crate::tally::{self, Tally};
 use crate::window::{self, FlowWindow, Reading};
+use crate::workload::machine::Prepared;
 use ew_model::latency::Latency;
 use ew_model::record::{CpuUse, EndRecord, FigureNote, Interval, SizeTimes, StreamRecord};
 use ew_model::workload::WorkloadKind;
@@ -58,10 +58,10 @@ pub(crate) fn standings(
 }
 
 /// The report of a flow that ran through the window, or why it has no figure.
-pub(crate) fn measured(spec: &RoundSpec, shared: &RoundShared, flow: &Flow<'_>) -> FlowReport {
+pub(crate) fn measured(spec: &RoundSpec, prepared: &dyn Prepared, flow: &Flow<'_>) -> FlowReport {
     let order = flow.order;
     let end = Box::new(end_record(spec, flow));
-    if shared.prepared.counts(order.role)
+    if prepared.counts(order.role)
         && !lost_all(order.role, &end)
         && let Some(error) = standstill(order, flow.window)
     {
@@ -77,9 +77,9 @@ pub(crate) fn measured(spec: &RoundSpec, shared: &RoundShared, flow: &Flow<'_>) 
         receiver,
         // A flow that has done its work, or was stopped, is silent for good reason, as is one that
         // may have no work.
-        standing: flow.standing.filter(|_| {
-            !flow.window.is_done && !flow.window.is_cut && shared.prepared.counts(order.role)
-        }),
+        standing: flow
+            .standing
+            .filter(|_| !flow.window.is_done && !flow.window.is_cut && prepared.counts(order.role)),
         error: None,
     }
 }

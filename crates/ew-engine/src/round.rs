@@ -8,25 +8,25 @@ use crate::connect::{Opener, Opening};
 use crate::counters::{ByteTotals, StreamCounters};
 use crate::data_ports::DataPorts;
 use crate::hello::{Ends, Hello, StreamKey};
-use crate::refusal::Refusal;
+use crate::refusal::{MAX_MESSAGE_BYTES, MAX_OUTSTANDING, MAX_STREAMS, MIN_INTERVAL_NS, Refusal};
 use crate::registry;
 use crate::report;
 use crate::running::RunningRound;
 use crate::settings::Settings;
+use crate::shared::RoundShared;
 use crate::stream::Stream;
-use crate::tally::Tally;
 use crate::window::{Observed, observe};
 use crate::worker::{Worker, start_thread};
-use crate::workload::{self, Prepared, Slot};
+use crate::workload;
+use crate::workload::machine::Prepared;
 use ew_model::workload::{SourcePorts, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, FlowReport, Role, RunToken};
 use ew_proto::round::RoundSpec;
 use ew_sys::clock::{monotonic_ns, sleep_until_ns};
 use std::net::IpAddr;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Streams go on for this long after the window: the peer's window may end a little later, and a
 /// peer short of CPU reads its counters late, which is harmless while data still flows.
@@ -37,10 +37,6 @@ const STOP_POLL_NS: u64 = 500_000;
 /// By how much accepting ends stop before opening ones where ports are used again: more than clocks
 /// and schedulers differ.
 const ACCEPTORS_FIRST_NS: u64 = 15_000_000;
-pub(crate) const MAX_STREAMS: usize = 16_384;
-/// Requests a stream keeps in flight.
-pub(crate) const MAX_OUTSTANDING: u32 = 65_536;
-pub(crate) const MAX_MESSAGE_BYTES: u64 = 64 * 1024 * 1024;
 /// Open files next to the streams'.
 const SPARE_DESCRIPTORS: u64 = 100;
 /// How long before the start a CPU is kept awake, above the 17 ms that a virtual one was seen to
@@ -49,9 +45,6 @@ const SPARE_DESCRIPTORS: u64 = 100;
 const AWAKE_NS: u64 = 60_000_000;
 const AWAKE_NAP_NS: u64 = 100_000;
 const AWAKE_STACK_BYTES: usize = 64 * 1024;
-pub(crate) const MIN_INTERVAL_NS: u64 = 1_000_000;
-/// Within this time after the start all senders make their first send, and none loads the network.
-const FIRST_SENDS_NS: u64 = 2_000_000;
 
 /// What the engine lends to a round.
 #[derive(Debug)]
@@ -63,41 +56,11 @@ pub(crate) struct RoundHost {
     pub(crate) totals: Arc<ByteTotals>,
 }
 
-/// What a round and all its threads share.
-pub(crate) struct RoundShared {
-    pub(crate) address: IpAddr,
-    pub(crate) ports: DataPorts,
-    /// The ports that a Service leads to, where it leads to this end.
-    pub(crate) served_ports: Option<DataPorts>,
-    pub(crate) token: RunToken,
-    pub(crate) workload: Workload,
-    pub(crate) settings: Settings,
-    pub(crate) prepared: Arc<dyn Prepared>,
-    /// Threads that drive streams.
-    pub(crate) thread_count: usize,
-    /// Whether these leave the other half of the CPUs at least to the kernel and to others.
-    pub(crate) leaves_cpus: bool,
-    /// When senders begin.
-    pub(crate) start_ns: u64,
-    pub(crate) window_ns: Range<u64>,
-    /// The round is given up.
-    pub(crate) cancel: Arc<Cancel>,
-    /// The counters at the window's first edge have been read: limited streams begin to count.
-    pub(crate) window_open: AtomicBool,
-    /// The window is over.
-    pub(crate) stopping: AtomicBool,
-    /// Threads that still run.
-    pub(crate) running: AtomicUsize,
-    /// CPU time of the threads that drive streams.
-    pub(crate) threads: Mutex<ThreadTimes>,
-    /// By flow, from threads that have ended.
-    pub(crate) tallies: Mutex<Vec<(usize, Tally)>>,
-}
-
 /// A round whose accepting streams are registered.
 pub(crate) struct Round {
     spec: RoundSpec,
     host: Arc<RoundHost>,
+    prepared: Arc<dyn Prepared>,
     shared: Arc<RoundShared>,
     /// In the order of the spec's flows.
     flows: Vec<Vec<Arc<Stream>>>,
@@ -107,97 +70,11 @@ pub(crate) struct Round {
     openings: Vec<OwnOpening>,
 }
 
-/// Where the threads' CPU time is to be read.
-#[derive(Debug, Default)]
-pub(crate) struct ThreadTimes {
-    /// The kernel's numbers.
-    running: Vec<i32>,
-    ended_ns: u64,
-}
-
 /// A connection to open, and who waits for it.
 struct OwnOpening {
     opening: Opening,
     index: usize,
     thread: Sender<Arrival>,
-}
-
-impl RoundShared {
-    /// Whether machines shall stop.
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
-    }
-
-    /// Whether what is moved from now on counts.
-    pub(crate) fn is_window_open(&self) -> bool {
-        self.window_open.load(Ordering::Acquire)
-    }
-
-    /// Whether the round is stopped or given up.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_stopping() || self.cancel.is_raised()
-    }
-
-    /// Bulk senders hold their load until all senders have begun. On hosts that share CPUs (a lab)
-    /// the kernel handles the first one's packets before it lets the next one send its first byte.
-    pub(crate) fn load_from_ns(&self) -> u64 {
-        let warm_up_ns = self.window_ns.start.saturating_sub(self.start_ns);
-        self.start_ns + FIRST_SENDS_NS.min(warm_up_ns / 2)
-    }
-
-    pub(crate) fn slot<'a>(&'a self, stream: &'a Stream) -> Slot<'a> {
-        Slot {
-            shared: self,
-            stream,
-        }
-    }
-
-    /// The calling thread drives streams from now on.
-    pub(crate) fn enter_thread(&self) {
-        self.times().running.push(ew_sys::thread::current_id());
-    }
-
-    /// The calling thread has driven its streams.
-    pub(crate) fn leave_thread(&self) {
-        let own = ew_sys::thread::current_id();
-        let mut times = self.times();
-        times.running.retain(|id| *id != own);
-        times.ended_ns += ew_sys::thread::cpu_ns_of(own).unwrap_or(0);
-    }
-
-    /// CPU time of all threads that drive or drove streams.
-    pub(crate) fn engine_cpu_ns(&self) -> u64 {
-        let times = self.times();
-        let running = times.running.iter();
-        let running_ns: u64 = running
-            .filter_map(|id| ew_sys::thread::cpu_ns_of(*id))
-            .sum();
-        running_ns + times.ended_ns
-    }
-
-    /// Time the threads that drive streams waited for a CPU. `None` where the kernel does not count
-    /// it.
-    pub(crate) fn engine_wait_ns(&self) -> Option<u64> {
-        let running = self.times().running.clone();
-        running.into_iter().map(run_queue_ns).sum()
-    }
-
-    fn times(&self) -> MutexGuard<'_, ThreadTimes> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A connection that needs a second try may come late, as long as half of the warm-up is left
-    /// to it: its lateness is in its start skew.
-    fn connect_by_ns(&self) -> u64 {
-        self.start_ns + self.window_ns.start.saturating_sub(self.start_ns) / 2
-    }
-}
-
-/// Time a thread of this process has been ready to run and waited: the second number of its
-/// `schedstat` (Documentation/scheduler/sched-stats.rst).
-fn run_queue_ns(thread: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
-    text.split_whitespace().nth(1)?.parse().ok()
 }
 
 impl Round {
@@ -218,7 +95,7 @@ impl Round {
             token: host.token,
             workload: spec.workload.clone(),
             settings: Settings(spec.workload.socket.clone()),
-            prepared,
+            data_is_on_the_connection: prepared.data_is_on_the_connection(),
             thread_count,
             leaves_cpus: thread_count * 2 <= cores,
             start_ns: spec.start_ns,
@@ -236,6 +113,7 @@ impl Round {
             openings: Vec::new(),
             spec,
             host,
+            prepared,
             shared,
         };
         round.make_streams();
@@ -304,6 +182,7 @@ impl Round {
                 self.expect(stream, index, thread.clone());
             }
             self.workers.push(Worker {
+                prepared: Arc::clone(&self.prepared),
                 shared: Arc::clone(&self.shared),
                 number,
                 streams: own,
@@ -324,7 +203,7 @@ impl Round {
     }
 
     fn expect(&mut self, stream: &Stream, index: usize, thread: Sender<Arrival>) {
-        if !self.shared.prepared.connects() {
+        if !self.prepared.connects() {
             return;
         }
         if !stream.opens {
@@ -449,7 +328,7 @@ impl Round {
                             .collect(),
                         standing: standings[index],
                     };
-                    report::measured(&self.spec, &self.shared, &flow)
+                    report::measured(&self.spec, &*self.prepared, &flow)
                 }
             })
             .collect()

@@ -1,9 +1,9 @@
 //! One stream of a flow as its round sees it: counters, socket, failure. Its driver is elsewhere.
 
+use crate::clock_wait::Cancel;
 use crate::connect::ChosenPorts;
 use crate::counters::StreamCounters;
 use crate::hello::StreamKey;
-use crate::round::RoundShared;
 use crate::stream_error::StreamError;
 use ew_model::record::{FigureNote, TracedPath};
 use ew_proto::message::{FlowOrder, Role, ServicePorts};
@@ -183,12 +183,12 @@ impl Stream {
     }
 
     /// Why the connection did not come in time.
-    pub(crate) fn missed(&self, shared: &RoundShared) -> StreamError {
+    pub(crate) fn missed(&self, cancel: &Cancel) -> StreamError {
         let (verb, peer) = match self.opens {
             true => ("connect", self.peer.to_string()),
             false => ("accept from", self.peer.ip().to_string()),
         };
-        match shared.cancel.is_raised() {
+        match cancel.is_raised() {
             true => StreamError::Aborted { verb, peer },
             false => StreamError::Missed { verb, peer },
         }

@@ -45,7 +45,7 @@ pub(crate) enum StreamError {
     /// It ended before it was stopped.
     #[error("{action} {peer}: {source}")]
     Broken {
-        /// As in [`crate::workload::Broken`].
+        /// As in [`crate::workload::machine::Broken`].
         action: &'static str,
         /// Its other end.
         peer: SocketAddr,

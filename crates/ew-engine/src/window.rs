@@ -2,7 +2,7 @@
 
 use crate::clock_wait::Cancelled;
 use crate::cpu::CpuReading;
-use crate::round::RoundShared;
+use crate::shared::RoundShared;
 use crate::stream::Stream;
 use ew_model::record::CpuUse;
 use ew_proto::round::RoundSpec;
@@ -60,7 +60,7 @@ pub(crate) fn observe(
     flows: &[Vec<Arc<Stream>>],
 ) -> Result<Observed, Cancelled> {
     let cancel = &shared.cancel;
-    let has_tcp = shared.prepared.data_is_on_the_connection();
+    let has_tcp = shared.data_is_on_the_connection;
     let mut windows = allocate(spec, flows);
     cancel.sleep_until(spec.window_start_ns)?;
     read_counters(flows, &mut windows, |w| &mut w.first);

@@ -3,9 +3,10 @@
 use crate::arrivals::{Arrival, Arrivals};
 use crate::drive::{Scratch, blocking, polled};
 use crate::placement;
-use crate::round::RoundShared;
+use crate::shared::RoundShared;
 use crate::stream::Stream;
 use crate::stream_error::StreamError;
+use crate::workload::machine::Prepared;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, PoisonError};
@@ -15,6 +16,7 @@ const STACK_BYTES: usize = 128 * 1024;
 
 /// One thread of a round before it runs.
 pub(crate) struct Worker {
+    pub(crate) prepared: Arc<dyn Prepared>,
     pub(crate) shared: Arc<RoundShared>,
     /// From 0.
     pub(crate) number: usize,
@@ -35,6 +37,7 @@ impl Worker {
 
     fn run(self) {
         let Self {
+            prepared,
             shared,
             number,
             streams,
@@ -45,8 +48,8 @@ impl Worker {
             return fail_all(&streams, &error);
         }
         shared.enter_thread();
-        let mut scratch = Scratch::new(&shared, streams.iter().map(|s| &**s));
-        let mut arrivals = Arrivals::new(streams, arrivals);
+        let mut scratch = Scratch::new(&*prepared, streams.iter().map(|s| &**s));
+        let mut arrivals = Arrivals::new(prepared, streams, arrivals);
         drive(&shared, &mut arrivals, &mut scratch);
         shared.leave_thread();
         let mut tallies = shared
@@ -59,7 +62,7 @@ impl Worker {
 
 fn drive(shared: &RoundShared, arrivals: &mut Arrivals, scratch: &mut Scratch) {
     let mut members = Vec::with_capacity(arrivals.streams.len());
-    let is_alone = arrivals.streams.len() == 1 && shared.prepared.may_block();
+    let is_alone = arrivals.streams.len() == 1 && arrivals.prepared.may_block();
     // A stream that is alone can wait beyond the start without keeping others from it.
     let gather_until_ns = match is_alone {
         true => u64::MAX,

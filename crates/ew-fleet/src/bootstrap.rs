@@ -16,7 +16,8 @@
 //! blank, where csh does not take it for a piece of its history.
 
 use crate::error::LaunchError;
-use crate::payload::{Packing, Payload, Payloads};
+use crate::greeting::{Greeting, kin};
+use crate::payload::{Payload, Payloads};
 use crate::relay::Neighbour;
 
 /// Begins every line that the script means for us.
@@ -160,53 +161,6 @@ impl Line {
     }
 }
 
-/// What is in the greeting line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Greeting {
-    pub(crate) system: String,
-    pub(crate) machine: String,
-    /// How it wants the binary.
-    pub(crate) packing: Packing,
-    /// It is still there from an earlier run.
-    pub(crate) is_kept: bool,
-}
-
-impl Greeting {
-    /// From what follows the greeting's first word; missing words are empty.
-    pub(crate) fn parse(rest: &str) -> Self {
-        let mut words = rest.split_whitespace().map(str::to_owned);
-        let (system, machine) = (words.next(), words.next());
-        let how = words.next();
-        Self {
-            system: system.unwrap_or_default(),
-            machine: machine.unwrap_or_default(),
-            packing: match how.as_deref() {
-                Some("gzip") => Packing::Gzip,
-                Some("kept" | "relayed") => Packing::Unsent,
-                _ => Packing::Plain,
-            },
-            is_kept: how.as_deref() == Some("kept"),
-        }
-    }
-
-    /// Whether a Linux binary for `built_for` can run there.
-    pub(crate) fn runs(&self, built_for: &'static str) -> bool {
-        self.system == "Linux" && kin(built_for).contains(&self.machine.as_str())
-    }
-}
-
-/// What `uname -m` prints where a binary for `built_for` runs: 32-bit binaries run on their 64-bit
-/// kin.
-fn kin(built_for: &'static str) -> Vec<&'static str> {
-    match built_for {
-        "i686" => vec!["i386", "i486", "i586", "i686", "x86_64"],
-        "armv7l" => vec!["armv7l", "armv8l", "aarch64"],
-        "x86_64" => vec!["x86_64", "amd64"],
-        "aarch64" => vec!["aarch64", "arm64"],
-        other => vec![other],
-    }
-}
-
 /// The directory as it is inside double quotes in the script.
 fn shell_directory(directory: Option<&str>, default: &str) -> Result<String, LaunchError> {
     let Some(directory) = directory else {
@@ -229,6 +183,7 @@ fn shell_directory(directory: Option<&str>, default: &str) -> Result<String, Lau
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::greeting::Packing;
     use proptest::prelude::*;
 
     #[test]

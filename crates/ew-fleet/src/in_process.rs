@@ -1,14 +1,16 @@
 //! Agents of a simulation, which are tasks of this process: nothing is started and nothing leaves
 //! it.
 
-use crate::error::{LaunchError, Unclean};
+pub(crate) mod guard;
+
+use crate::error::LaunchError;
 use crate::link::{Link, LinkGuard, LinkReader, LinkWriter};
 use ew_model::Host;
+use guard::InProcessGuard;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
 /// A launch in progress.
 pub type InProcessLaunch<'a> =
@@ -50,37 +52,5 @@ impl InProcessLink {
             }),
             was_kept: false,
         }
-    }
-}
-
-/// Owns the way to an agent in this process.
-#[derive(Debug)]
-pub(crate) struct InProcessGuard {
-    host: String,
-    incoming: JoinHandle<()>,
-    outgoing: JoinHandle<()>,
-}
-
-impl InProcessGuard {
-    /// Hangs up: the agent ends by itself.
-    pub(crate) fn kill(&self) {
-        self.incoming.abort();
-        self.outgoing.abort();
-    }
-
-    pub(crate) async fn finish(mut self, limit: Duration) -> Result<(), Unclean> {
-        match timeout(limit, &mut self.incoming).await {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Unclean {
-                host: std::mem::take(&mut self.host),
-                message: format!("the agent did not hang up within {} s", limit.as_secs_f32()),
-            }),
-        }
-    }
-}
-
-impl Drop for InProcessGuard {
-    fn drop(&mut self) {
-        self.kill();
     }
 }

@@ -1,7 +1,7 @@
 //! The programs that are copied to hosts: without what only debuggers read, and compressed.
 
-use crate::bootstrap::Greeting;
 use crate::error::LaunchError;
+use crate::greeting::{Greeting, Packing};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -35,17 +35,6 @@ struct Inner {
     program: Vec<u8>,
     compressed: Vec<u8>,
     digest: String,
-}
-
-/// How the payload travels, as the host's script asks for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
-    /// gzip's format: the host has gzip.
-    Gzip,
-    /// As it is.
-    Plain,
-    /// Not at all: the host has kept it, or got it from a neighbour.
-    Unsent,
 }
 
 impl Payloads {

@@ -3,36 +3,31 @@
 //! so that they cannot be links; one `srun` for every node would be one process and one step for
 //! each.
 
+mod launcher;
+pub(crate) mod step;
+
 use crate::dial::{Desk, Dialled};
-use crate::error::{LaunchError, Unclean};
-use crate::launcher::{AgentCommand, Launcher, ROOT_SHELL};
+use crate::error::LaunchError;
 use crate::link::{Link, LinkGuard};
-use crate::slots::FanOut;
-use crate::tail::Tail;
 use ew_model::Host;
 use ew_proto::sealed::LinkSecret;
-use ew_sys::process::{die_with_parent, new_process_group};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::io::{AsyncWriteExt, BufReader};
-use tokio::process::Child;
+use step::{DialledGuard, Step, over};
+use tokio::io::BufReader;
 use tokio::sync::{Mutex, oneshot, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 /// The agent's executable on the nodes begins with this, so that it removes itself.
 const BINARY_PREFIX: &str = "eastwest.";
 /// Where it lies for a moment.
 const DIRECTORY: &str = "/tmp";
-/// All of a step's nodes are launched by one process.
-const FAN_OUT: usize = 1 << 16;
-/// The last agent's link waits this long for the step's end.
-const STEP_END: Duration = Duration::from_secs(2);
 
 /// How agents are started in a job.
 #[derive(Clone, Debug)]
@@ -64,17 +59,6 @@ struct State {
     desk: Option<(Desk, LinkSecret)>,
     /// By node: its call, and the step that it is part of.
     started: BTreeMap<String, (oneshot::Receiver<Dialled>, Arc<Step>)>,
-}
-
-/// One `srun`. Dropped with the runtime, it is killed, and Slurm ends its tasks.
-#[derive(Debug)]
-pub(crate) struct Step {
-    tail: Tail,
-    /// How it ended, once it has.
-    ended: watch::Receiver<Option<String>>,
-    links: AtomicUsize,
-    /// Agents that have dialled back.
-    arrived: watch::Sender<usize>,
 }
 
 impl Slurm {
@@ -176,32 +160,6 @@ impl Slurm {
 }
 
 impl Step {
-    fn spawn(mut command: Command, secret: &LinkSecret) -> io::Result<Self> {
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        new_process_group(&mut command);
-        die_with_parent(&mut command);
-        let mut command = tokio::process::Command::from(command);
-        let mut child = command
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| io::Error::new(error.kind(), format!("cannot start srun: {error}")))?;
-        let tail = Tail::default();
-        if let Some(errors) = child.stderr.take() {
-            tokio::spawn(tail.clone().drain(errors));
-        }
-        let (sender, ended) = watch::channel(None);
-        tokio::spawn(attend(child, format!("{}\n", secret.to_hex()), sender));
-        Ok(Self {
-            tail,
-            ended,
-            links: AtomicUsize::new(0),
-            arrived: watch::Sender::new(0),
-        })
-    }
-
     fn link(self: Arc<Self>, host: &str, dialled: Dialled) -> Link {
         self.links.fetch_add(1, Ordering::Relaxed);
         self.arrived.send_modify(|arrived| *arrived += 1);
@@ -223,14 +181,6 @@ impl Step {
             }),
         }
     }
-
-    fn with_words(&self, what: &str) -> String {
-        let words = self.tail.words();
-        match words.is_empty() {
-            true => what.to_owned(),
-            false => format!("{what}: {words}"),
-        }
-    }
 }
 
 /// The call's end, or `None` once neither it nor another agent of the step has come for `limit`: a
@@ -246,114 +196,6 @@ async fn while_others_arrive<T>(
             Ok(()) = arrived.changed() => {}
             () = sleep(limit) => return None,
         }
-    }
-}
-
-/// Hands the secret over, and waits for the end.
-async fn attend(mut child: Child, secret: String, ended: watch::Sender<Option<String>>) {
-    if let Some(mut input) = child.stdin.take() {
-        // A step that does not start reports why itself. Its input stays open while it runs: some
-        // versions end tasks whose input ends.
-        let _ = input.write_all(secret.as_bytes()).await;
-        let _ = input.flush().await;
-        let status = child.wait().await;
-        drop(input);
-        let _ = ended.send(Some(how(status)));
-    }
-}
-
-fn how(status: io::Result<ExitStatus>) -> String {
-    match status {
-        Ok(status) => format!("srun ended with {status} before the agent dialled back"),
-        Err(error) => format!("srun's end could not be seen: {error}"),
-    }
-}
-
-/// How a step ended, once it has.
-async fn over(ended: &mut watch::Receiver<Option<String>>) -> String {
-    match ended.wait_for(Option::is_some).await {
-        Ok(how) => how.clone().unwrap_or_default(),
-        Err(_) => "srun was ended".to_owned(),
-    }
-}
-
-/// Owns a dialled link.
-#[derive(Debug)]
-pub(crate) struct DialledGuard {
-    host: String,
-    incoming: tokio::task::JoinHandle<()>,
-    outgoing: tokio::task::JoinHandle<()>,
-    step: Arc<Step>,
-}
-
-impl DialledGuard {
-    /// Hangs up: the agent ends by itself.
-    pub(crate) fn kill(&self) {
-        self.incoming.abort();
-        self.outgoing.abort();
-    }
-
-    pub(crate) fn words(&self) -> String {
-        self.step.tail.text()
-    }
-
-    /// Waits until the agent has hung up; the last one of its step waits for the step, too.
-    ///
-    /// # Errors
-    /// [`Unclean`] when it did not in time.
-    pub(crate) async fn finish(&mut self, limit: Duration) -> Result<(), Unclean> {
-        let hung_up = timeout(limit, &mut self.incoming).await.is_ok();
-        self.kill();
-        let is_last = self.step.links.fetch_sub(1, Ordering::Relaxed) == 1;
-        if is_last && !limit.is_zero() {
-            let mut ended = self.step.ended.clone();
-            // A node that failed keeps srun waiting; then it is killed with the runtime.
-            let _ = timeout(STEP_END, over(&mut ended)).await;
-        }
-        match hung_up {
-            true => Ok(()),
-            false => Err(Unclean {
-                host: self.host.clone(),
-                message: format!(
-                    "the agent did not hang up within {} s; an agent without a controller ends itself within 5 s, which was not seen: find a process named eastwest there",
-                    limit.as_secs_f32()
-                ),
-            }),
-        }
-    }
-}
-
-impl Drop for DialledGuard {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-impl Launcher for Slurm {
-    fn name(&self) -> &'static str {
-        "slurm"
-    }
-
-    fn fan_out(&self) -> FanOut {
-        FanOut::fixed(FAN_OUT)
-    }
-
-    fn step(&self) -> Option<&Slurm> {
-        Some(self)
-    }
-
-    fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError> {
-        Err(LaunchError::Slurm {
-            host: host.name.clone(),
-            words: "agents of a job have no process of their own here".into(),
-        })
-    }
-
-    fn root_shell(&self, host: &Host) -> Result<Command, LaunchError> {
-        let mut command = self.srun(&host.name);
-        command.args(["--nodes=1", "--ntasks=1", "sh"]);
-        command.args(ROOT_SHELL);
-        Ok(command)
     }
 }
 

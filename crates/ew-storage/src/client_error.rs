@@ -1,6 +1,5 @@
 //! What keeps this host from being a client of a store.
 
-use crate::s3::in_words;
 use hdfs_native::HdfsError;
 use std::io;
 
@@ -35,4 +34,19 @@ pub enum ClientError {
     /// S3's client refuses what it is made of.
     #[error("{}", in_words(.0))]
     S3(#[source] Box<object_store::Error>),
+}
+
+/// One line, with the causes that the outer words leave out.
+pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_words = inner.to_string();
+        if !words.contains(&inner_words) {
+            words.push_str(": ");
+            words.push_str(&inner_words);
+        }
+        cause = inner.source();
+    }
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,7 +1,7 @@
 //! What goes wrong with storage, by name and with a remedy.
 
 use crate::client_error::ClientError;
-use crate::maintenance::HostsFileError;
+use crate::hosts_file_error::HostsFileError;
 use crate::target_error::TargetError;
 use std::io;
 use thiserror::Error;

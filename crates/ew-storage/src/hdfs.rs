@@ -5,7 +5,7 @@ use crate::client_error::ClientError;
 use crate::error::{Problem, StorageError};
 use crate::hdfs_user::hdfs_user;
 use crate::pieces::Pieces;
-use crate::target_error::TargetError;
+use crate::target_error::{CHUNK_BYTES, MAX_REPLICAS, TargetError};
 use bytes::Bytes;
 use ew_model::storage::StorageJob;
 use futures_util::StreamExt;
@@ -40,10 +40,6 @@ const AFTER_WAKE: Duration = Duration::from_millis(5);
 const PACKETS_AT_ONCE: usize = 16;
 /// As many times that are read ahead of a worker.
 const TIMES_AHEAD: usize = 4;
-/// Blocks are whole numbers of checksum chunks (`dfs.bytes-per-checksum`).
-pub(crate) const CHUNK_BYTES: u64 = 512;
-/// Most replicas that HDFS keeps by default (`dfs.replication.max`).
-pub(crate) const MAX_REPLICAS: u32 = 512;
 
 /// `hdfs://NAMENODE:PORT/DIRECTORY`, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@
 //! maintenance when it expires.
 
 use crate::error::{StorageError, of_system};
+use crate::hosts_file_error::{HostsFileError, STATE_LIMIT};
 use crate::name_node::NameNode;
 use ew_model::storage::{DataNode, DataNodeState};
 use ew_sys::clock;
@@ -24,53 +25,10 @@ const LEASE_SUFFIX: &str = ".eastwest-lease";
 const LEASE_VERSION: u32 = 1;
 /// The NameNode puts nodes back in service by itself after this long.
 const EXPIRY_MS: u64 = 12 * 3_600_000;
-/// From the refresh to the last node's new state.
-const STATE_LIMIT: Duration = Duration::from_secs(60);
 /// A node whose blocks are still being copied takes no new ones: after this long that is enough.
 const ENTERING_LIMIT: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(300);
 const MAX_HOSTS_FILE_BYTES: u64 = 64 << 20;
-
-/// Why the NameNode's hosts file, or the lease next to it, cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum HostsFileError {
-    /// The lease cannot be read.
-    #[error(
-        "it is damaged ({0}); put the nodes back by hand: edit the hosts file, run `hdfs dfsadmin -refreshNodes`, remove this file"
-    )]
-    Damaged(#[source] serde_json::Error),
-    /// There is a lease.
-    #[error(
-        "DataNodes may still be in maintenance from a run that ended early (process {pid}); run `eastwest storage restore --dfs-hosts {hosts_file}` first"
-    )]
-    Taken {
-        /// That of the run.
-        pid: u32,
-        /// As given.
-        hosts_file: String,
-    },
-    /// The hosts file is something else.
-    #[error("it has {bytes} bytes, which is no hosts file; check --dfs-hosts")]
-    Long {
-        /// Its length.
-        bytes: u64,
-    },
-    /// The hosts file has another form.
-    #[error(
-        "it is no JSON hosts file: set dfs.namenode.hosts.provider.classname to CombinedHostFileManager, and give the file of dfs.hosts"
-    )]
-    Form,
-    /// The hosts file is not the NameNode's.
-    #[error(
-        "the NameNode did not follow it within {} s for {}; check that it is the file of dfs.hosts, and that dfs.namenode.hosts.provider.classname is CombinedHostFileManager",
-        STATE_LIMIT.as_secs(),
-        nodes.join(", ")
-    )]
-    NotFollowed {
-        /// Whose state is another one.
-        nodes: Vec<String>,
-    },
-}
 
 /// What was changed, and how to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

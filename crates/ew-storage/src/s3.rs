@@ -1,7 +1,7 @@
 //! `s3://`: any server of the S3 API.
 
 use crate::backend::{Access, Backend, Reading, Writing};
-use crate::client_error::ClientError;
+use crate::client_error::{ClientError, in_words};
 use crate::error::{Problem, StorageError};
 use crate::pieces::Pieces;
 use crate::target_error::TargetError;
@@ -407,21 +407,6 @@ fn is_refused(error: &object_store::Error, words: &str) -> bool {
         object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. }
     );
     is_named || words.contains("403 Forbidden") || words.contains("401 Unauthorized")
-}
-
-/// One line, with the causes that the outer words leave out.
-pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_words = inner.to_string();
-        if !words.contains(&inner_words) {
-            words.push_str(": ");
-            words.push_str(&inner_words);
-        }
-        cause = inner.source();
-    }
-    words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

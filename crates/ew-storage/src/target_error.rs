@@ -1,6 +1,9 @@
 //! What is wrong with a target, or with a job for it.
 
-use crate::hdfs::{CHUNK_BYTES, MAX_REPLICAS};
+/// Blocks are whole numbers of checksum chunks (`dfs.bytes-per-checksum`).
+pub(crate) const CHUNK_BYTES: u64 = 512;
+/// Most replicas that HDFS keeps by default (`dfs.replication.max`).
+pub(crate) const MAX_REPLICAS: u32 = 512;
 
 /// Why a target, or a job there, cannot be as it was given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

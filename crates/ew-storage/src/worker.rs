@@ -1,11 +1,12 @@
 //! One host's part of a step: workers that take files from a queue.
 
-use crate::backend::{Backend, open_backend};
+use crate::backend::Backend;
 use crate::buffer::{AlignedBuffer, BufferPool};
 use crate::call_times::CallTimes;
 use crate::error::StorageError;
 use crate::passage::{NAME_PREFIX, Tally, Worker, short};
 use crate::progress::Progress;
+use crate::target::open_backend;
 use ew_model::latency::Histogram;
 use ew_model::storage::{
     FileOutcome, MAX_FILES_PER_HOST, StorageOperation, StorageOrder, StorageReport,

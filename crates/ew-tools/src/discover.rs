@@ -1,7 +1,7 @@
 //! Which tools this host has.
 
 use crate::process::{Cancel, run_to_end};
-use crate::tool::all;
+use crate::registry::all;
 use ew_model::workload::Tool;
 use ew_sys::clock::monotonic_ns;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,7 @@
 //! Why a flow of a tool's round has no figures.
 
 use crate::process::End;
-use crate::tool::install_hint;
-use ew_model::tools::Refusal;
+use ew_model::tools::{Distribution, Refusal};
 use ew_model::workload::Tool;
 use std::io;
 use std::net::SocketAddr;
@@ -133,4 +132,21 @@ fn remedy(is_limited: bool) -> &'static str {
         true => "; if only the limit was not reached by then, raise `duration` or lower it",
         false => "",
     }
+}
+
+/// What to type where it is missing.
+fn install_hint(tool: Tool) -> String {
+    let debian = tool.package(Distribution::Debian).map(|package| {
+        let part = package
+            .part
+            .map(|part| format!(", from {part} or multiverse"));
+        let part = part.unwrap_or_default();
+        format!("apt install {} (Debian, Ubuntu{part})", package.name)
+    });
+    let fedora = tool.package(Distribution::Rhel).map(|package| {
+        let epel = package.part.map_or("", |_| " with EPEL");
+        format!("dnf install {} (Fedora, RHEL{epel})", package.name)
+    });
+    let hints: Vec<String> = [debian, fedora].into_iter().flatten().collect();
+    hints.join(" or ")
 }

@@ -2,8 +2,9 @@
 //! broken and returns otherwise.
 
 use crate::process::{End, Finished};
+use crate::registry::all;
 use crate::testdfsio::{Line, Log, MAX_LINES, MAX_RESULT_BYTES, line_text};
-use crate::tool::{SECOND_NS, all};
+use crate::tool::SECOND_NS;
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::workload::{SendMode, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};

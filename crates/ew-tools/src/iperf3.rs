@@ -4,7 +4,9 @@ mod output;
 
 use crate::flow_error::FlowError;
 use crate::process::{End, Finished};
-use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, warm_up_seconds, window_seconds};
+use crate::tool::{
+    BothEnds, ExternalTool, SECOND_NS, ServerLife, Site, warm_up_seconds, window_seconds,
+};
 use ew_model::workload::{Limit, Pace, SendMode, SocketSettings, Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
 use ew_proto::round::RoundSpec;
@@ -12,7 +14,7 @@ use output::Output;
 use std::process::Command;
 
 const CONNECT_TIMEOUT_MS: &str = "2000";
-const SECOND_NS: u64 = 1_000_000_000;
+
 pub(crate) struct Iperf3;
 
 impl ExternalTool for Iperf3 {

@@ -19,6 +19,7 @@ mod nuttcp;
 mod ping;
 mod process;
 mod qperf;
+mod registry;
 mod round;
 mod sockperf;
 mod testdfsio;

@@ -1,18 +1,8 @@
 //! What a tool must define to be driven.
 
 use crate::flow_error::FlowError;
-use crate::iperf::Iperf;
-use crate::iperf3::Iperf3;
-use crate::lmbench::Lmbench;
-use crate::netperf::Netperf;
-use crate::netpipe::Netpipe;
-use crate::nuttcp::Nuttcp;
-use crate::ping::Ping;
 use crate::process::{End, Finished};
-use crate::qperf::Qperf;
-use crate::sockperf::Sockperf;
 use ew_model::record::EndRecord;
-use ew_model::tools::Distribution;
 use ew_model::workload::{Tool, Workload, WorkloadKind};
 use ew_proto::message::FlowOrder;
 use ew_proto::round::RoundSpec;
@@ -125,44 +115,6 @@ pub(crate) enum ServerLife {
 pub(crate) struct BothEnds {
     pub(crate) sender: EndRecord,
     pub(crate) receiver: EndRecord,
-}
-
-/// The registration of tools. `None` for the engine, which is no external tool.
-pub(crate) fn external(tool: Tool) -> Option<&'static dyn ExternalTool> {
-    match tool {
-        Tool::Engine => None,
-        Tool::Iperf3 => Some(&Iperf3),
-        Tool::Iperf => Some(&Iperf),
-        Tool::Netperf => Some(&Netperf),
-        Tool::Lmbench => Some(&Lmbench),
-        Tool::Netpipe => Some(&Netpipe),
-        Tool::Nuttcp => Some(&Nuttcp),
-        Tool::Sockperf => Some(&Sockperf),
-        Tool::Qperf => Some(&Qperf),
-        Tool::Ping => Some(&Ping),
-    }
-}
-
-/// All of them.
-pub(crate) fn all() -> impl Iterator<Item = &'static dyn ExternalTool> {
-    Tool::ALL.into_iter().filter_map(external)
-}
-
-/// What to type where it is missing.
-pub(crate) fn install_hint(tool: Tool) -> String {
-    let debian = tool.package(Distribution::Debian).map(|package| {
-        let part = package
-            .part
-            .map(|part| format!(", from {part} or multiverse"));
-        let part = part.unwrap_or_default();
-        format!("apt install {} (Debian, Ubuntu{part})", package.name)
-    });
-    let fedora = tool.package(Distribution::Rhel).map(|package| {
-        let epel = package.part.map_or("", |_| " with EPEL");
-        format!("dnf install {} (Fedora, RHEL{epel})", package.name)
-    });
-    let hints: Vec<String> = [debian, fedora].into_iter().flatten().collect();
-    hints.join(" or ")
 }
 
 /// Whole seconds are all that most take.

@@ -2,8 +2,8 @@
 
 use super::{Scratch, note_end};
 use crate::arrivals::Member;
-use crate::round::RoundShared;
-use crate::workload::{Broken, CALL_TIMEOUT, Io, Machine, Poll, Wait};
+use crate::shared::RoundShared;
+use crate::workload::machine::{Broken, CALL_TIMEOUT, Io, Machine, Poll, Wait};
 use ew_proto::message::Role;
 use ew_sys::clock::{monotonic_ns, sleep_until_ns};
 

@@ -5,11 +5,11 @@ pub(crate) mod polled;
 
 use crate::arrivals::Member;
 use crate::buffer::PageBuffer;
-use crate::round::RoundShared;
+use crate::shared::RoundShared;
 use crate::stream::Stream;
 use crate::stream_error::StreamError;
 use crate::tally::Tally;
-use crate::workload::{Broken, Io, Poll};
+use crate::workload::machine::{Broken, Io, Poll, Prepared};
 use std::io::ErrorKind;
 
 /// What the streams of a thread share.
@@ -21,12 +21,15 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// For the streams of one thread.
-    pub(crate) fn new<'a>(shared: &RoundShared, streams: impl Iterator<Item = &'a Stream>) -> Self {
+    pub(crate) fn new<'a>(
+        prepared: &dyn Prepared,
+        streams: impl Iterator<Item = &'a Stream>,
+    ) -> Self {
         let mut flows = Vec::new();
         let mut buffer_bytes = 0;
         for stream in streams {
             flows.push(stream.flow);
-            buffer_bytes = buffer_bytes.max(shared.prepared.buffer_bytes(stream.role));
+            buffer_bytes = buffer_bytes.max(prepared.buffer_bytes(stream.role));
         }
         flows.sort_unstable();
         flows.dedup();

@@ -3,9 +3,9 @@
 use super::{Scratch, note_end};
 use crate::arrivals::{Arrivals, Member};
 use crate::clock_wait::Cancelled;
-use crate::round::RoundShared;
+use crate::shared::RoundShared;
 use crate::stream_error::StreamError;
-use crate::workload::{Broken, CALL_TIMEOUT, Poll, Wait};
+use crate::workload::machine::{Broken, CALL_TIMEOUT, Poll, Wait};
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
 use ew_sys::epoll::{Epoll, Ready};

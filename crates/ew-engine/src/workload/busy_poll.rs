@@ -1,7 +1,7 @@
 //! Busy polling of a socket before sleeping: where data follow each other closely, waking the
 //! receiver costs the sender more than sending does, above all on a virtual CPU.
 
-use super::Slot;
+use super::machine::Slot;
 
 /// After polls in vain at most this many receives sleep at once, until the next poll: slow flows
 /// cost no CPU time.

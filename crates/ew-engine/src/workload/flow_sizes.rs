@@ -6,9 +6,9 @@
 //!
 //! A message begins with a byte that shows its class of size, and the answer is one byte.
 
+use super::machine::{Broken, Io, Machine, Prepared, Slot, Wait};
 use super::requests::record;
 use super::tcp::{receive, send};
-use super::{Broken, Io, Machine, Prepared, Slot, Wait};
 use crate::stream_error::StreamError;
 use ew_model::ports::mixed;
 use ew_model::sizes::SizeClass;

@@ -15,8 +15,9 @@
 mod outstanding;
 mod wire;
 
+use super::cookie;
+use super::machine::{Broken, Io, Machine, Prepared, Slot, Wait};
 use super::requests::{Asking, Schedule, record};
-use super::{Broken, Io, Machine, Prepared, Slot, Wait, cookie};
 use crate::buffer::PageBuffer;
 use crate::connect::is_timeout;
 use crate::refusal::Refusal;

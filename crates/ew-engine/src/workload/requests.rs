@@ -1,7 +1,7 @@
 //! What request and response have in common, whatever carries them: how many, when, and how they
 //! are timed.
 
-use super::{Io, Slot};
+use super::machine::{Io, Slot};
 use ew_model::workload::{Limit, Workload};
 
 /// Open loop: requests in flight on a stream; more are sent when answers came, and count from their

@@ -1,6 +1,6 @@
 //! What TCP workloads share: calls whose "would block" is an answer and not an error.
 
-use super::Broken;
+use super::machine::Broken;
 use crate::connect::is_timeout;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

@@ -28,11 +28,13 @@
 //! failure is a long transaction. When nothing succeeds for a second the flow is over, with what
 //! the system reported last.
 
+mod prefix;
 mod requester;
 mod responder;
 
+use super::cookie;
+use super::machine::{Machine, Prepared, Slot};
 use super::requests::Asking;
-use super::{Machine, Prepared, Slot, cookie};
 use crate::buffer::PageBuffer;
 use crate::stream_error::StreamError;
 use ew_model::workload::Workload;
@@ -46,8 +48,6 @@ const MAX_BUFFER_BYTES: usize = 1024 * 1024;
 /// is answered in one call. Longer messages would keep a responder that blocks from its other
 /// connections.
 const ONE_SEGMENT_BYTES: usize = 1024;
-/// Length of a cookie in a request that is long enough.
-const COOKIE_BYTES: usize = 8;
 
 pub(super) struct TcpConnections {
     asking: Asking,
@@ -99,10 +99,4 @@ impl Prepared for TcpConnections {
     fn data_is_on_the_connection(&self) -> bool {
         false
     }
-}
-
-/// The first bytes of a stream's requests.
-fn prefix(cookie: u64, request_bytes: usize) -> Vec<u8> {
-    let length = request_bytes.min(COOKIE_BYTES);
-    cookie.to_be_bytes()[..length].to_vec()
 }

@@ -5,9 +5,9 @@
 //! answers came; its latency counts from that time, so that a stall of the network counts for all
 //! requests that fell into it.
 
+use super::machine::{Broken, Io, Machine, Prepared, Slot, Wait};
 use super::requests::{Asking, Schedule, record};
 use super::tcp::{receive, send};
-use super::{Broken, Io, Machine, Prepared, Slot, Wait};
 use crate::buffer::PageBuffer;
 use crate::stream_error::StreamError;
 use ew_model::workload::Workload;

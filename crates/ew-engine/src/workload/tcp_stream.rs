@@ -3,9 +3,9 @@
 //! With a limit nothing but the first small send happens before the window, and that is not
 //! counted: what both ends count in the window is exactly the limit.
 
+use super::machine::{Broken, Io, Machine, Prepared, Slot, Wait};
 use super::pacer::{Pacer, stream_rate};
 use super::transfer::{Content, ReceivePath, SendPath};
-use super::{Broken, Io, Machine, Prepared, Slot, Wait};
 use crate::refusal::Refusal;
 use crate::stream::Stream;
 use crate::stream_error::StreamError;

@@ -10,7 +10,8 @@
 //! Routers limit the ICMP errors they send (Linux: one a second to a host after a burst of six,
 //! icmp(7)): streams begin one after the other, and a hop that does not answer is asked once more.
 
-use super::{Broken, Io, Machine, Prepared, Slot, Wait, requests};
+use super::machine::{Broken, Io, Machine, Prepared, Slot, Wait};
+use super::requests;
 use crate::hello::{ACK_BYTES, Ends, HELLO_BYTES, Hello, acknowledgement, same_secret};
 use crate::stream::{Ports, Stream};
 use crate::stream_error::StreamError;

@@ -2,8 +2,8 @@
 //! becomes ordinary copying, with a note on the stream.
 
 use super::busy_poll::BusyPoll;
+use super::machine::{Broken, CALL_TIMEOUT, Io, Slot};
 use super::tcp::{received, send, sent};
-use super::{Broken, CALL_TIMEOUT, Io, Slot};
 use crate::buffer::PageBuffer;
 use crate::refusal::Refusal;
 use crate::stream::Stream;

@@ -8,7 +8,8 @@
 //! Behind a Service the peer's address may be translated: this end then waits for the first
 //! datagram that bears its cookie, and connects to where that came from.
 
-use super::{Broken, Io, Offer, OwnSocket, Slot, cookie};
+use super::cookie;
+use super::machine::{Broken, Io, Offer, OwnSocket, Slot};
 use crate::connect::is_timeout;
 use crate::refusal::Refusal;
 use crate::stream::Ports;

@@ -8,10 +8,10 @@
 mod in_flight;
 
 use self::in_flight::InFlight;
+use super::machine::{Broken, Io, Machine, OwnSocket, Prepared, Slot, Wait};
 use super::requests::{Asking, Schedule, record};
 use super::sequence::Jitter;
 use super::udp::{Channel, HEADER_BYTES, PAUSE_NS, Sent, check_bytes};
-use super::{Broken, Io, Machine, OwnSocket, Prepared, Slot, Wait};
 use crate::refusal::Refusal;
 use crate::stream::Stream;
 use crate::stream_error::StreamError;

@@ -8,10 +8,10 @@
 //! came for the first time.
 
 use super::busy_poll::BusyPoll;
+use super::machine::{Broken, Io, Machine, OwnSocket, Prepared, Slot, Wait};
 use super::pacer::{Pacer, stream_rate};
 use super::sequence::{Jitter, Phase, Sequence};
 use super::udp::{Channel, HEADER_BYTES, PAUSE_NS, Sent, check_bytes};
-use super::{Broken, Io, Machine, OwnSocket, Prepared, Slot, Wait};
 use crate::refusal::Refusal;
 use crate::stream::Stream;
 use crate::stream_error::StreamError;

@@ -1,23 +1,16 @@
 //! TCP: plain send and recv of large blocks, sendfile, or receiving without a copy; from and into a
 //! user's file.
 
+use super::blocks::Blocks;
 use super::file::{self, FileBlocks};
+use super::mover::{Mover, is_passing};
 use super::pace::Pace;
-use super::{FileUse, Mover, is_passing};
+use super::work::FileUse;
 use ew_sys::transfer::{memory_file, receive_discarding, send_file};
 use socket2::Socket;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering;
-
-/// Where a sender's blocks come from.
-pub(super) trait Blocks {
-    /// Gets the next block ready; returns its length, which is below `wanted` at the end only.
-    fn load(&mut self, wanted: usize) -> io::Result<usize>;
-
-    /// Sends that part of it.
-    fn send_part(&self, from: usize, count: usize) -> io::Result<usize>;
-}
 
 /// The same block every time.
 struct OneBlock<'s>(&'s Socket, &'s [u8]);

@@ -2,8 +2,8 @@
 //! system call where nothing is lost by it: when there is no rate to keep, and for what has queued
 //! up.
 
+use super::mover::{Mover, is_passing};
 use super::pace::Pace;
-use super::{Mover, is_passing};
 use crate::wire::datagram::{Arrivals, Header, LONG_HEADER_BYTES};
 use ew_sys::clock::monotonic_ns;
 use ew_sys::datagram::{

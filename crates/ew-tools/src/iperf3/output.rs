@@ -1,8 +1,7 @@
 //! The output of `iperf3 -J`, turned into records of both ends.
 
-use super::SECOND_NS;
 use crate::flow_error::FlowError;
-use crate::tool::BothEnds;
+use crate::tool::{BothEnds, SECOND_NS};
 use ew_model::record::{DatagramCounts, EndRecord, Interval, StreamRecord, TcpInfo};
 use ew_proto::message::{FlowOrder, Role};
 use serde::Deserialize;

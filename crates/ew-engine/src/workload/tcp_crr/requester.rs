@@ -1,9 +1,9 @@
 //! The client: connect, send, receive, reset, on one socket again and again.
 
+use super::super::machine::{Broken, Io, Machine, Offer, OwnSocket, Slot, Wait};
 use super::super::requests::{Asking, Schedule, record};
 use super::super::tcp::{receive, send};
-use super::super::{Broken, Io, Machine, Offer, OwnSocket, Slot, Wait};
-use super::prefix;
+use super::prefix::prefix;
 use crate::buffer::PageBuffer;
 use crate::connect::{ConnectError, is_timeout};
 use crate::settings::Settings;

@@ -1,8 +1,8 @@
 //! The server: a listener, and the few connections whose requests have not come yet.
 
+use super::super::machine::{Broken, CALL_TIMEOUT, Io, Machine, Offer, OwnSocket, Slot, Wait};
 use super::super::requests::Asking;
-use super::super::{Broken, CALL_TIMEOUT, Io, Machine, Offer, OwnSocket, Slot, Wait};
-use super::prefix;
+use super::prefix::prefix;
 use crate::buffer::PageBuffer;
 use crate::connect::is_timeout;
 use crate::settings::{BACKLOG, tcp_socket};
