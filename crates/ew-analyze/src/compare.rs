@@ -10,13 +10,14 @@ mod values;
 
 use crate::analyze;
 use crate::observations::{Observations, StageView};
+use crate::trend::Figure;
 use ew_model::comparison::{
     Change, Comparison, ComparisonVerdict, Metric, MetricComparison, Side, StageComparison,
 };
 use ew_model::run::Run;
 use ew_model::{Analysis, WorkloadKind};
-use metric::Measured;
 use thiserror::Error;
+use values::Measured;
 
 /// A difference counts when its adjusted p-value is below this.
 pub(crate) const SIGNIFICANT: f64 = 0.05;
@@ -235,17 +236,6 @@ pub fn figures(run: &Run) -> Vec<Figure> {
         }
     }
     figures
-}
-
-/// One figure of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    /// The stage's name.
-    pub stage: String,
-    /// What was measured.
-    pub metric: Metric,
-    /// In the metric's unit: bits per second, ns, a share, or a number a second.
-    pub value: f64,
 }
 
 /// What may be compared of a kind of traffic, the most informative first; what a run does not

@@ -4,7 +4,7 @@ use crate::basis::Reference;
 use crate::ceiling;
 use crate::fit::Network;
 use crate::observations::{Observations, RoundView};
-use ew_model::Workload;
+use crate::pace::flow_pace;
 use ew_model::analysis::StageCeiling;
 use ew_plan::expectation::{Bottleneck, Capacities, Share, max_min};
 use std::collections::BTreeMap;
@@ -92,18 +92,4 @@ fn shares(observations: &Observations<'_>, capacities: &Capacities) -> Vec<Vec<V
                 .collect()
         })
         .collect()
-}
-
-/// What a flow is paced to, payload; nothing more can be expected of it. `None` where it is not
-/// paced, and where it is done before the window ends.
-pub(crate) fn flow_pace(workload: &Workload) -> Option<f64> {
-    if !workload.kind.is_bulk() || workload.limit.is_some() {
-        return None;
-    }
-    let streams = f64::from(workload.streams.max(1));
-    let of_streams = workload.pace.stream_bits_per_sec.map(|pace| pace * streams);
-    [of_streams, workload.pace.flow_bits_per_sec]
-        .into_iter()
-        .flatten()
-        .reduce(f64::min)
 }

@@ -19,6 +19,7 @@ mod host_pairs;
 mod hosts;
 mod latency;
 mod observations;
+mod pace;
 mod pairs;
 mod pods;
 mod precision;

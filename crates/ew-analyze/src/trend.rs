@@ -6,7 +6,6 @@
 //! order). Then the two parts are analysed in the same way (binary segmentation, Scott and Knott
 //! 1974).
 
-use crate::compare::Figure;
 use crate::significance::Dice;
 use ew_model::comparison::{Change, Metric};
 use ew_model::trend::{ChangePoint, Trend, TrendPoint};
@@ -22,6 +21,17 @@ const ORDERS_PER_ALARM: f64 = 20.0;
 const MAX_ORDERS: usize = 20_000;
 /// The same series give the same changes.
 const SEED: u64 = 0x7e4d_0017;
+
+/// One figure of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// The stage's name.
+    pub stage: String,
+    /// What was measured.
+    pub metric: Metric,
+    /// In the metric's unit: bits per second, ns, a share, or a number a second.
+    pub value: f64,
+}
 
 /// One run's figures.
 #[derive(Clone, Debug, PartialEq)]

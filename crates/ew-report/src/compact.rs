@@ -2,9 +2,9 @@
 
 use crate::figures::{
     Figures, amount, cpu_ends, fine_digits, latency, loss, micros, one_way_delay, service_demand,
-    stage_name,
+    stage_name, stages_outside_sweeps,
 };
-use crate::sweep::{self, stages_outside_sweeps};
+use crate::sweep;
 use crate::words::{
     MISSING, estimated_rate, fine_percent, host_name, one_line, or_missing, percent,
 };

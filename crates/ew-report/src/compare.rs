@@ -1,26 +1,24 @@
 //! A comparison of two states, in every form.
 
 mod html;
+mod lines;
 mod tables;
 
-use crate::catalogue::basis::nic_source;
-use crate::catalogue::comparison::{
-    WordedComparison, comparison_sentence, no_conclusion, not_compared, note, side_name,
-    stage_note, worded_comparison,
-};
-use crate::csv::quoted;
+use crate::catalogue::comparison::{WordedComparison, comparison_sentence, worded_comparison};
+use crate::csv_line::quoted;
+use crate::error::ReportError;
+use crate::format::{Format, TextStyle};
 use crate::markdown::{escaped, prose, section};
 use crate::table::{table, wrap};
 use crate::text::Ink;
-use crate::words::{MISSING, one_line, plural, rate};
-use crate::{Format, ReportError, TextStyle};
+use crate::words::{MISSING, one_line};
 use ew_model::comparison::{
-    Change, Comparison, ComparisonVerdict, HostComparison, MetricComparison, PairComparison,
-    RoleComparison, Side,
+    Comparison, ComparisonVerdict, HostComparison, MetricComparison, PairComparison, RoleComparison,
 };
+use lines::{notes, sides, status};
 use serde::Serialize;
 pub(crate) use tables::value;
-use tables::{Table, tables};
+use tables::{Table, change, tables};
 
 /// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new
 /// fields do not count.
@@ -47,54 +45,6 @@ pub fn render_comparison(
             Err(ReportError::NoComparison)
         }
     }
-}
-
-/// "Worse", "Different", "Not worse"; without a threshold nobody asked.
-fn status(comparison: &Comparison) -> &'static str {
-    match (comparison.verdict, comparison.threshold) {
-        (ComparisonVerdict::Worse, _) => "Worse",
-        (ComparisonVerdict::Different, _) => "Different",
-        (ComparisonVerdict::NotWorse, Some(_)) => "Not worse",
-        (ComparisonVerdict::NotWorse, None) => "Compared",
-    }
-}
-
-/// "A: 1 GbE (run 20261122-..., mesh, 4 hosts; line rate 1.00 Gb/s, link speed)" for both sides.
-fn sides(comparison: &Comparison) -> [String; 2] {
-    [
-        one_side("A", &comparison.base),
-        one_side("B", &comparison.other),
-    ]
-}
-
-fn one_side(letter: &str, side: &Side) -> String {
-    let name = side_name(side);
-    let run = match side.run_ids.as_slice() {
-        [id] if *id == name => String::new(),
-        [id] => format!("run {}, ", one_line(id)),
-        ids => format!("runs {}, ", one_line(&ids.join(" "))),
-    };
-    format!(
-        "{letter}: {} ({run}{}, {}; line rate {}, {})",
-        one_line(&name),
-        one_line(&side.scenario),
-        plural(side.hosts as usize, "host"),
-        rate(side.nic_bits_per_sec),
-        nic_source(side.nic_rate_source),
-    )
-}
-
-/// Notes on the runs and on the stages, and what could not be compared.
-fn notes(comparison: &Comparison) -> Vec<String> {
-    let mut lines: Vec<String> = comparison.notes.iter().map(note).collect();
-    for stage in &comparison.stages {
-        let reason = stage.metrics.iter().find_map(no_conclusion);
-        let notes = stage.notes.iter().map(stage_note).chain(reason);
-        lines.extend(notes.map(|note| format!("`{}`: {note}", stage.name)));
-    }
-    let skipped = comparison.not_compared.iter().map(not_compared);
-    lines.extend(skipped.map(|line| format!("not compared: {line}")));
-    lines.iter().map(|line| one_line(line)).collect()
 }
 
 fn text(comparison: &Comparison, style: &TextStyle) -> String {
@@ -292,15 +242,5 @@ fn figure(value: Option<f64>) -> String {
         Some(value) if value.abs() >= 1000.0 => format!("{value:.0}"),
         Some(value) => format!("{value:.6}"),
         None => MISSING.into(),
-    }
-}
-
-fn change(change: Change) -> &'static str {
-    match change {
-        Change::Better => "better",
-        Change::Worse => "worse",
-        Change::Different => "different",
-        Change::None => "no difference",
-        Change::Unknown => "unknown",
     }
 }

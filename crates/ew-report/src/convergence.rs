@@ -1,6 +1,6 @@
 //! `samples: auto` in words: what converged, and which numbers did not.
 
-use crate::sweep::stages_outside_sweeps;
+use crate::figures::stages_outside_sweeps;
 use crate::words::{host_name, one_line, plural};
 use ew_model::Analysis;
 use ew_model::analysis::{Estimate, StageAnalysis, UnconvergedFigure};

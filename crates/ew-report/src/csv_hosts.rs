@@ -1,7 +1,7 @@
 //! Hosts as CSV: one header line, one row per host and stage it took part in. Quoting and missing
 //! values as in the pairs' CSV.
 
-use crate::csv::{push_line, whole};
+use crate::csv_line::{push_line, whole};
 use crate::host_figures::name_of_stage;
 use crate::words::{MISSING, host_name, one_line, or_missing, rack_of};
 use ew_model::Analysis;

@@ -2,12 +2,9 @@
 //! in every view.
 
 use crate::catalogue::settings::settings;
-use crate::sweep::{self, stages_outside_sweeps};
-use crate::tools;
 use crate::words::{
     MISSING, fine_percent, host_name, note, one_line, or_missing, percent, plural, rate,
 };
-use crate::{congestion, flow_completion, pods};
 use ew_model::Analysis;
 use ew_model::WorkloadKind;
 use ew_model::analysis::{
@@ -31,30 +28,16 @@ pub(crate) struct Figures {
     pub(crate) notes: Vec<String>,
 }
 
+/// Stages that are tests by themselves: the others are points of a curve.
+pub(crate) fn stages_outside_sweeps(analysis: &Analysis) -> impl Iterator<Item = &StageAnalysis> {
+    analysis.stages.iter().filter(|stage| stage.sweep.is_none())
+}
+
 /// Whether readers came for more than the stage table and the findings show: not so in a run of
 /// plain bulk TCP with its probe of round trips.
 pub(crate) fn has_details(analysis: &Analysis) -> bool {
     let is_judged = analysis.stages.iter().any(|stage| stage.judged);
     !(is_judged && analysis.stages.iter().all(is_plain))
-}
-
-/// The tables next to the stages': what such readers came for, and what every stage cost its hosts.
-pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
-    let details = has_details(analysis).then(|| {
-        [
-            latency(analysis),
-            latency_by_pair(analysis),
-            datagrams(analysis),
-            one_way(analysis),
-        ]
-    });
-    let tables = details.into_iter().flatten().chain([cpu(analysis)]);
-    let tables = sweep::tables(analysis).into_iter().chain(tables);
-    let tables = tools::tables(analysis).into_iter().chain(tables);
-    let tables = pods::tables(analysis).into_iter().chain(tables);
-    let tables = flow_completion::tables(analysis).into_iter().chain(tables);
-    let tables = congestion::tables(analysis).into_iter().chain(tables);
-    tables.filter(|table| !table.rows.is_empty()).collect()
 }
 
 /// Times of all transactions of each stage.
@@ -131,7 +114,7 @@ fn times_row(name: String, per_second: Option<Estimate>, times: &LatencyFigures)
 }
 
 /// Times of each ordered pair, where a stage has more than one.
-fn latency_by_pair(analysis: &Analysis) -> Figures {
+pub(crate) fn latency_by_pair(analysis: &Analysis) -> Figures {
     let mut pairs: Vec<(&StageAnalysis, &PairAnalysis, LatencyFigures)> =
         stages_outside_sweeps(analysis)
             .filter(|stage| stage.pairs.len() > 1)
@@ -183,7 +166,7 @@ fn latency_by_pair(analysis: &Analysis) -> Figures {
 }
 
 /// Loss and order of each stage.
-fn datagrams(analysis: &Analysis) -> Figures {
+pub(crate) fn datagrams(analysis: &Analysis) -> Figures {
     let row = |stage: &StageAnalysis| {
         let d = stage.datagrams?;
         Some(vec![
@@ -220,7 +203,7 @@ fn datagrams(analysis: &Analysis) -> Figures {
 }
 
 /// How long datagrams were under way, as well as the clocks allow.
-fn one_way(analysis: &Analysis) -> Figures {
+pub(crate) fn one_way(analysis: &Analysis) -> Figures {
     let mut is_hidden = false;
     let row = |stage: &StageAnalysis| {
         let OneWayDelay {

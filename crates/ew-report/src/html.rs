@@ -4,6 +4,7 @@
 //! matrix' data, are escaped where they are made ([`chart`], [`matrix`]).
 
 mod accused;
+mod anchors;
 mod chart;
 mod evidence_links;
 mod fabric;
@@ -14,12 +15,13 @@ mod matrix;
 mod pack;
 mod page;
 mod panels;
+mod rich_text;
 mod run_line;
 mod spectrum;
 pub(crate) mod storage;
 mod sweep_chart;
 
-use crate::ReportError;
+use crate::error::ReportError;
 use ew_model::Analysis;
 use minijinja::Environment;
 use minijinja::syntax::SyntaxConfig;

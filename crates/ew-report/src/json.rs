@@ -1,12 +1,12 @@
 //! The whole analysis as JSON, with the names of hosts and racks next to their numbers.
 
-use crate::ReportError;
 use crate::catalogue::{
     WordedBasis, WordedCompletion, WordedImpact, WordedPodComparison, WordedRackPair,
     WordedStageAnalysis, WordedSweep, WordedToolComparison, in_words, warning, worded_basis,
     worded_completion, worded_impact, worded_pods, worded_rack_pair, worded_stage, worded_sweep,
     worded_tools,
 };
+use crate::error::ReportError;
 use crate::words::networks;
 use ew_model::finding::WordedVerdict;
 use ew_model::network::MeasuredNetwork;

@@ -5,13 +5,15 @@
 //! k8s-netperf has the mean over samples of its single pair. What was not measured is null or "-",
 //! where k8s-netperf writes 0.
 
+mod row;
 mod tables;
 
-use crate::ReportError;
+use crate::error::ReportError;
 use ew_model::analysis::{CpuAnalysis, CpuSplitShares, Estimate, StageAnalysis};
 use ew_model::pods::{PodPath, parse_agent_name};
 use ew_model::scenario::{Pattern, Roles, Test};
 use ew_model::{Analysis, Tool, WorkloadKind};
+use row::{NodeCpu, PodCpu, Row};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -45,82 +47,6 @@ struct Document<'a> {
     metadata: &'a Value,
     #[serde(flatten)]
     row: Row,
-}
-
-/// One stage of pods.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
-    host_network: bool,
-    driver: &'static str,
-    parallelism: u32,
-    profile: &'static str,
-    /// Seconds, an integer where there is no fraction.
-    duration: Value,
-    service: bool,
-    local: bool,
-    #[serde(rename = "acrossAZ")]
-    across_az: bool,
-    samples: u32,
-    message_size: u64,
-    burst: u32,
-    /// Of one flow: `tput_metric`.
-    throughput: Option<f64>,
-    /// 95% interval of the throughput.
-    #[serde(skip)]
-    interval: Option<(f64, f64)>,
-    /// 99th percentile of a transaction: `ltcy_metric`.
-    latency: Option<f64>,
-    tput_metric: &'static str,
-    ltcy_metric: &'static str,
-    /// Of one flow.
-    tcp_retransmits: Option<f64>,
-    udp_loss_percent: Option<f64>,
-    #[serde(rename = "serverCPU")]
-    server_cpu: Option<NodeCpu>,
-    server_pods: Vec<PodCpu>,
-    #[serde(rename = "clientCPU")]
-    client_cpu: Option<NodeCpu>,
-    client_pods: Vec<PodCpu>,
-    /// Those that all nodes of that end have.
-    server_node_labels: BTreeMap<String, String>,
-    client_node_labels: BTreeMap<String, String>,
-}
-
-/// Percent of all CPUs of a node. `busyCPU` is no field of k8s-netperf: it is there without the
-/// split, too.
-#[derive(Debug, Serialize)]
-#[expect(
-    clippy::struct_field_names,
-    reason = "the names are those of k8s-netperf's documents"
-)]
-struct NodeCpu {
-    #[serde(rename = "idleCPU")]
-    idle_cpu: f64,
-    #[serde(rename = "busyCPU")]
-    busy_cpu: f64,
-    #[serde(rename = "userCPU")]
-    user_cpu: Option<f64>,
-    #[serde(rename = "systemCPU")]
-    system_cpu: Option<f64>,
-    #[serde(rename = "niceCPU")]
-    nice_cpu: Option<f64>,
-    #[serde(rename = "ioCPU")]
-    io_cpu: Option<f64>,
-    #[serde(rename = "irqCPU")]
-    irq_cpu: Option<f64>,
-    #[serde(rename = "softCPU")]
-    soft_cpu: f64,
-    #[serde(rename = "stealCPU")]
-    steal_cpu: f64,
-}
-
-/// The agents of one end: percent of one CPU.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PodCpu {
-    pod_name: &'static str,
-    cpu_usage: f64,
 }
 
 /// # Errors

@@ -1,8 +1,9 @@
 //! What a link can do at best, step by step: for people and for programs.
 
+use crate::error::ReportError;
+use crate::format::TextStyle;
 use crate::table::{table, wrap};
 use crate::words::one_line;
-use crate::{ReportError, TextStyle};
 use ew_model::limit::{Limit, MessageLimit, WindowNeed};
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use serde::Serialize;

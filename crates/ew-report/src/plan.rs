@@ -2,7 +2,7 @@
 
 mod knobs;
 
-use crate::TextStyle;
+use crate::format::TextStyle;
 use crate::table::{table, wrap};
 use crate::words::{MISSING, one_line, or_missing, plural};
 use ew_model::units::{format_bytes, format_duration_ns, format_whole_bytes};

@@ -1,11 +1,10 @@
 //! Sweeps over message sizes as tables, notes and CSV: the same curve in every view.
 
 use crate::catalogue::{WordedStep, curve_note, worded_step};
-use crate::csv::{push_line, whole};
-use crate::figures::{Figures, micros, mode_parts};
+use crate::csv_line::{push_line, whole};
+use crate::figures::{Figures, micros, mode_parts, stages_outside_sweeps};
 use crate::words::{MISSING, duration, one_line, or_missing, plural, rate};
 use ew_model::Analysis;
-use ew_model::analysis::StageAnalysis;
 use ew_model::sweep::{SweepAnalysis, SweepPoint, SweepStep};
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns, format_whole_bytes};
 
@@ -18,11 +17,6 @@ const BAR_WIDTH: f64 = 16.0;
 
 const CSV_HEADER: &str = "sweep,workload,message_bytes,bits_per_sec,bits_per_sec_low,bits_per_sec_high,samples,message_ns,\
     rtt_count,rtt_min_ns,rtt_mean_ns,rtt_p50_ns,rtt_p99_ns,rtt_max_ns,flows_missing\n";
-
-/// Stages that are tests by themselves: the others are points of a curve.
-pub(crate) fn stages_outside_sweeps(analysis: &Analysis) -> impl Iterator<Item = &StageAnalysis> {
-    analysis.stages.iter().filter(|stage| stage.sweep.is_none())
-}
 
 /// What the curves amount to, and the curves; none without sweeps.
 pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {

@@ -1,8 +1,8 @@
 //! The report for the terminal: findings, the tables they rest on, and the summary last, where the
 //! eye is when a run ends.
 
-use crate::TextStyle;
 use crate::figures::Figures;
+use crate::format::TextStyle;
 use crate::table::{columns_that_fit, table, wrap};
 use crate::view::{CompactWords, FindingWords, Tone, View};
 use crate::words::{one_line, plural, shortened};

@@ -1,11 +1,12 @@
 //! Figures over runs, for the terminal and for programs.
 
-use crate::ReportError;
 use crate::compare::value;
+use crate::error::ReportError;
+use crate::format::TextStyle;
 use crate::table::{table, wrap};
 use crate::text::Ink;
+use crate::words;
 use crate::words::{MISSING, one_line, plural};
-use crate::{TextStyle, words};
 use ew_model::comparison::Change;
 use ew_model::trend::{ChangePoint, Trend};
 use serde::Serialize;

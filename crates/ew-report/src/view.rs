@@ -1,26 +1,32 @@
 //! The report of a run in words, made once. The terminal, Markdown and the page lay it out, each in
 //! its own way and with drawings of its own, and share every name, number and sentence of it.
 
+mod ceiling;
 mod facts;
+mod filled_table;
 mod findings;
 mod hosts;
 mod missing;
 mod racks;
+mod rate_words;
 mod stages;
+mod tables;
+mod tone;
 
-pub(crate) use facts::{ceiling_words, payload_ceiling};
+pub(crate) use ceiling::payload_ceiling;
 pub(crate) use findings::FindingWords;
 pub(crate) use hosts::HostWords;
 pub(crate) use racks::RackPairWords;
+pub(crate) use rate_words::RateWords;
+pub(crate) use tone::Tone;
 
 use crate::catalogue;
 use crate::compact;
-use crate::figures::{self, Figures};
+use crate::figures::Figures;
 use crate::host_figures;
-use crate::words::{self, estimated_rate, one_line, rate_with_interval};
+use crate::words::{self, one_line};
 use ew_model::Analysis;
-use ew_model::analysis::Estimate;
-use ew_model::finding::{Severity, VerdictStatus};
+use missing::MissedThreshold;
 
 /// A report of a run in words.
 pub(crate) struct View {
@@ -65,27 +71,6 @@ pub(crate) struct View {
     pub(crate) compact: Option<CompactWords>,
 }
 
-/// What something is taken for, by colour and icon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
-    Good,
-    Bad,
-    Part,
-    Open,
-}
-
-/// A rate, and the same with its interval.
-pub(crate) struct RateWords {
-    pub(crate) short: String,
-    pub(crate) with_interval: String,
-}
-
-pub(crate) struct MissedThreshold {
-    /// "FAIL" or "NO DATA".
-    pub(crate) word: &'static str,
-    pub(crate) text: String,
-}
-
 /// Two hosts' own test: one table, as users of netperf, iperf3 and sockperf expect.
 pub(crate) struct CompactWords {
     pub(crate) tables: Vec<Figures>,
@@ -111,7 +96,7 @@ impl View {
             has_stages: !analysis.stages.is_empty(),
             stages: stages::table(analysis),
             cautions: stages::cautions(analysis),
-            figures: figures::tables(analysis),
+            figures: tables::all(analysis),
             other_hosts: hosts::alike(analysis, &hosts),
             hosts,
             absences: missing::hosts(analysis),
@@ -141,61 +126,4 @@ impl View {
     pub(crate) fn rack_table(&self) -> Figures {
         racks::table(&self.rack_pairs)
     }
-}
-
-impl Tone {
-    pub(crate) fn of_status(status: VerdictStatus) -> Self {
-        match status {
-            VerdictStatus::NothingWrong => Self::Good,
-            VerdictStatus::Worse => Self::Bad,
-            VerdictStatus::AsExpected | VerdictStatus::Partial => Self::Part,
-            VerdictStatus::NotDetermined => Self::Open,
-        }
-    }
-
-    pub(crate) fn of_severity(severity: Severity) -> Self {
-        match severity {
-            Severity::Fault => Self::Bad,
-            Severity::Notice => Self::Part,
-            Severity::Info => Self::Open,
-        }
-    }
-
-    /// The word that style sheets and icons have for it.
-    pub(crate) fn class(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Bad => "bad",
-            Self::Part => "part",
-            Self::Open => "open",
-        }
-    }
-}
-
-impl RateWords {
-    fn of(estimate: Option<Estimate>) -> Self {
-        Self {
-            short: estimated_rate(estimate),
-            with_interval: rate_with_interval(estimate),
-        }
-    }
-}
-
-/// A table of the columns that have a value in some row.
-fn filled_table<T>(
-    columns: &[&'static str],
-    items: &[T],
-    value: impl Fn(&T, &str) -> String,
-) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let is_filled = |column: &&str| {
-        items
-            .iter()
-            .any(|item| value(item, column) != words::MISSING)
-    };
-    let header: Vec<&'static str> = columns.iter().copied().filter(is_filled).collect();
-    let rows = items
-        .iter()
-        .map(|item| header.iter().map(|column| value(item, column)).collect())
-        .collect();
-    (header, rows)
 }

@@ -1,8 +1,8 @@
 //! Pages that only a server shows: a run as it goes, the list of stored runs, and their trends.
 //! Plain HTML and one script without a build step; see docs/decisions/0023.
 
-use crate::ReportError;
 use crate::compare::value;
+use crate::error::ReportError;
 use crate::html::render_page;
 use crate::trend::change_words;
 use crate::view::Tone;

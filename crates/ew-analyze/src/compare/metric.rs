@@ -2,8 +2,7 @@
 
 use super::levels::{Levels, Tested};
 use super::outliers;
-use super::values::{Pair, Typical, Values};
-use crate::observations::{Observations, StageView};
+use super::values::{Measured, Pair, Typical, Values};
 use crate::significance::{
     adjusted_where_known, interval_over_hosts, paired_shift, rank_sum, rank_sum_can_tell, shift,
     signed_rank,
@@ -19,9 +18,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const SEED: u64 = 0x000e_a57e_57e5;
 /// Fewer flows prove less than as many rounds of them: six that all fell are 3% likely by chance.
 const FEW_FLOWS: usize = 10;
-
-/// A run, and the stage of it that is compared.
-pub(super) type Measured<'v, 'a> = (&'v Observations<'a>, &'v StageView<'a>);
 
 /// `None` when a side has no value.
 pub(super) fn compare(

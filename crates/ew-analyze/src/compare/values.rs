@@ -1,8 +1,8 @@
 //! What a run contains of one metric, by flow and by round.
 
-use super::metric::Measured;
 use crate::datagrams;
 use crate::latency;
+use crate::observations::{Observations, StageView};
 use crate::significance::mean_estimate;
 use crate::stats::{median, median_estimate, quantile};
 use ew_model::comparison::{Metric, Summary};
@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 const MIN: f64 = 1.0;
 /// The same of a share, which is never above 1: one datagram in a million.
 const MIN_DELIVERED: f64 = 1e-6;
+
+/// A run, and the stage of it that is compared.
+pub(super) type Measured<'v, 'a> = (&'v Observations<'a>, &'v StageView<'a>);
 
 /// What flows had in the base run, as logarithms.
 pub(super) type Typical<'v> = BTreeMap<&'v Pair, f64>;

@@ -2,8 +2,9 @@
 //! flows of one.
 
 use super::hypothesis::{Effect, Hypothesis, Location, Part};
+use super::obs::Obs;
 use super::prices::MIN_EFFECT;
-use super::rounds::{Obs, Rounds};
+use super::rounds::Rounds;
 use super::search::{FINE, Search, part_value};
 use crate::stats::{median, quantile};
 use ew_model::HostId;

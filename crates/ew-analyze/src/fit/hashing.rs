@@ -9,8 +9,9 @@
 use super::filling::{Filling, Share, Strand};
 use super::hypothesis::Hypothesis;
 use super::lag::{self, Shares};
-use super::rounds::{Hashed, MANY_STREAMS, Obs, Round, Rounds};
-use super::score::splitmix;
+use super::obs::Obs;
+use super::rounds::{Hashed, MANY_STREAMS, Round, Rounds};
+use super::splitmix::splitmix;
 use std::collections::BTreeMap;
 
 /// Throws of a round: the mean over the flows of a rack is within a percent.

@@ -4,7 +4,8 @@
 use super::filling::PRIVATE;
 use super::hypothesis::{Capacities, Direction, Effect, Hypothesis, Location, Part};
 use super::noise::{LOSSY_SIGMA, OVERDISPERSION, log_kernel};
-use super::rounds::{Obs, Rounds};
+use super::obs::Obs;
+use super::rounds::Rounds;
 use super::score::isolated_kernel;
 use super::search::Search;
 use super::{loss, prices};

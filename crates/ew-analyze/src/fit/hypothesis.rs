@@ -1,7 +1,8 @@
 //! What is assumed of a network: what each class of hosts can do, how racks are tied together, and
 //! single things that are off.
 
-use super::rounds::{Obs, Rounds};
+use super::obs::Obs;
+use super::rounds::Rounds;
 use ew_model::HostId;
 use ew_model::finding::details::Directions;
 use std::collections::BTreeMap;

@@ -6,10 +6,11 @@
 //! and both are thrown.
 
 use super::filling::{Filling, Strand};
-use super::noise::{self, OVERDISPERSION, density};
-use super::rounds::{Obs, Rounds};
-use super::score::splitmix;
-use super::{MAD_TO_SIGMA, prices};
+use super::noise::{self, MAD_TO_SIGMA, OVERDISPERSION, density};
+use super::obs::Obs;
+use super::prices;
+use super::rounds::Rounds;
+use super::splitmix::splitmix;
 use crate::basis::{VIRTUAL, data_interface};
 use crate::observations::Observations;
 use crate::stats::{mad, median};
@@ -17,7 +18,7 @@ use ew_model::HostId;
 use std::collections::BTreeMap;
 
 /// Numbers of links that are thought of where no host reports its own.
-pub(super) const COUNTS: std::ops::RangeInclusive<u32> = 2..=8;
+const COUNTS: std::ops::RangeInclusive<u32> = 2..=8;
 /// Throws of both ends' hashes: the mean is within half a percent.
 const THROWS: u64 = 512;
 /// More connections on eight links leave nothing idle.
@@ -129,7 +130,7 @@ pub(super) fn find(
         let of_host = reported.iter().map(|own| own.unwrap_or(members));
         of_host.collect()
     };
-    let price = prices::of_lag(rounds);
+    let price = prices::of_lag(rounds, COUNTS.count());
     let none = vec![1; rounds.hosts];
     // What a host reports costs nothing to assume.
     let mut candidates = vec![(none.clone(), 0.0), (all(1), 0.0)];

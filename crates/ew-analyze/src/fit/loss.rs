@@ -3,7 +3,9 @@
 //! nobody.
 
 use super::hypothesis::{Direction, Effect, Hypothesis, Location};
-use super::rounds::{Obs, Rounds};
+use super::loss_index::{NO_LOSS, SPREAD};
+use super::obs::Obs;
+use super::rounds::Rounds;
 use crate::stats::median;
 use ew_model::HostId;
 use std::collections::BTreeSet;
@@ -19,49 +21,8 @@ const MIN_PARTNERS: usize = 2;
 const FULL: f64 = 0.9;
 /// Share of the rate that loss leaves, assumed before it is fitted.
 const LEFT: f64 = 0.5;
-/// Spread of the logarithm of retransmitted shares on one lossy way, and the min spread of
-/// typical ones.
-const SPREAD: f64 = 0.8;
-/// Keeps the logarithm of no loss finite.
-const NO_LOSS: f64 = 1e-5;
 /// Max evidence of one flow, nats.
 const MAX_PER_FLOW: f64 = 3.0;
-
-/// Isolated flows, and what is typical of their retransmissions.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Index {
-    /// Indices in [`Rounds::obs`].
-    isolated: Vec<usize>,
-    usual_log: f64,
-    spread: f64,
-    typical_share: f64,
-}
-
-impl Index {
-    pub(super) fn new(obs: &[Obs], isolated: Vec<usize>) -> Self {
-        let shares: Vec<f64> = isolated
-            .iter()
-            .filter_map(|at| obs[*at].retransmitted_share)
-            .collect();
-        let logs: Vec<f64> = shares.iter().map(|share| (share + NO_LOSS).ln()).collect();
-        let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
-        let squares = logs
-            .iter()
-            .map(|log| (log - mean) * (log - mean))
-            .sum::<f64>();
-        Self {
-            isolated,
-            usual_log: median(&logs).unwrap_or(NO_LOSS.ln()),
-            spread: (squares / logs.len().max(1) as f64).sqrt().max(SPREAD),
-            typical_share: median(&shares).unwrap_or(0.0),
-        }
-    }
-
-    /// Median share of segments that isolated flows retransmit.
-    pub(super) fn typical_share(&self) -> f64 {
-        self.typical_share
-    }
-}
 
 /// Evidence of retransmissions for loss in a direction, nats. `None` where they are no outlier.
 pub(super) fn of_side(rounds: &Rounds, host: HostId, direction: Direction) -> Option<f64> {

@@ -8,8 +8,9 @@
 
 use super::hypothesis::Hypothesis;
 use super::noise::{ISOLATED_SIGMA, SUM_SIGMA, density};
-use super::rounds::{Obs, Round, Rounds};
-use super::score::splitmix;
+use super::obs::Obs;
+use super::rounds::{Round, Rounds};
+use super::splitmix::splitmix;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Numbers of parallel paths that are thought of.

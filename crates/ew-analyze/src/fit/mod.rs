@@ -4,27 +4,32 @@
 //! A hypothesis is what hosts can send and receive, by class, how racks are tied together, and
 //! what single things are off (`hypothesis`). From it max-min sharing predicts each flow
 //! (`filling`, `score`), a noise model gives how likely the recorded rates are (`noise`), and
-//! departures are added while they explain more than they cost (`search`, `prices`). Values then
-//! come straight from the flows that a component limits, with exact order-statistic intervals
-//! (`network`, `uplinks`).
+//! departures are added while they explain more than they cost (`explain`, `search`, `prices`).
+//! Values then come straight from the flows that a component limits, with exact order-statistic
+//! intervals (`fitted`, `network`, `uplinks`).
 
 mod classes;
 mod connections;
+mod explain;
 mod filling;
+mod fitted;
 mod hashing;
 mod hosts;
 mod hypothesis;
 mod lag;
 mod loss;
+mod loss_index;
 mod members;
 mod network;
 mod noise;
+mod obs;
 mod pairs;
 mod prices;
 mod racks;
 mod rounds;
 mod score;
 mod search;
+mod splitmix;
 mod uplinks;
 mod views;
 
@@ -34,10 +39,10 @@ pub(crate) use loss::is_scattered;
 pub(crate) use members::Posterior;
 pub(crate) use network::{Isolated, Network, PartFound, Side, SlowSide};
 pub(crate) use noise::OVERDISPERSION;
+pub(crate) use obs::retransmitted_share;
 pub(crate) use pairs::Unexplained;
 pub(crate) use prices::MIN_EFFECT;
-pub(crate) use rounds::retransmitted_share;
-pub(crate) use score::splitmix;
+pub(crate) use splitmix::splitmix;
 pub(crate) use uplinks::{RackDirection, Reach};
 
 use crate::observations::Observations;
@@ -47,9 +52,6 @@ use hypothesis::{Fabric, Hypothesis};
 use rounds::Rounds;
 use search::Search;
 use std::collections::BTreeMap;
-
-/// Makes a median absolute deviation a standard deviation.
-const MAD_TO_SIGMA: f64 = 1.4826;
 
 /// Explains a run, with the number of racks' parallel paths where it is known. Of a run whose
 /// rounds are mostly void nothing is concluded.
@@ -110,6 +112,6 @@ fn isolated_sigma(rounds: &Rounds) -> f64 {
             logs.iter().map(move |log| log - middle)
         })
         .collect();
-    let own = mad(&residuals).map_or(0.0, |mad| MAD_TO_SIGMA * mad);
+    let own = mad(&residuals).map_or(0.0, |mad| noise::MAD_TO_SIGMA * mad);
     own.clamp(noise::ISOLATED_SIGMA, noise::MAX_ISOLATED_SIGMA)
 }

@@ -18,6 +18,9 @@ pub(super) const PARTIAL_SIGMA: f64 = 0.25;
 /// Random loss makes TCP swing.
 pub(super) const LOSSY_SIGMA: f64 = 0.5;
 
+/// Makes a median absolute deviation a standard deviation.
+pub(super) const MAD_TO_SIGMA: f64 = 1.4826;
+
 /// Share of flows that a timeout slows.
 const TIMEOUTS: f64 = 0.08;
 /// The same where the ends were CPU-starved.

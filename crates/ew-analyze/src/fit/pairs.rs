@@ -1,10 +1,9 @@
 //! Single ordered pairs that are slow although neither of their hosts is: a path between them.
 
-use super::MAD_TO_SIGMA;
 use super::hypothesis::{Direction, Effect, Hypothesis, Location, Part};
-use super::noise::{OVERDISPERSION, log_kernel, low_share};
+use super::noise::{MAD_TO_SIGMA, OVERDISPERSION, log_kernel, low_share};
+use super::obs::Obs;
 use super::prices;
-use super::rounds::Obs;
 use super::search::Search;
 use crate::stats::{binomial_at_least, mad, median, poisson_at_least};
 use ew_model::HostId;

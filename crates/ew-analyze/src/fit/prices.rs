@@ -47,9 +47,10 @@ pub(super) fn of_fabric(rounds: &Rounds, fabric: &Fabric) -> f64 {
     }
 }
 
-/// Of LAGs that no host reports: hosts have them as often as racks have parallel paths.
-pub(super) fn of_lag(rounds: &Rounds) -> f64 {
-    price(rounds, super::lag::COUNTS.count() as f64, PATHS_ODDS)
+/// Of LAGs that no host reports, of so many numbers of links: hosts have them as often as racks
+/// have parallel paths.
+pub(super) fn of_lag(rounds: &Rounds, counts: usize) -> f64 {
+    price(rounds, counts as f64, PATHS_ODDS)
 }
 
 /// Of all of it.

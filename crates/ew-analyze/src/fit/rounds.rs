@@ -1,38 +1,15 @@
 //! What the fit reads: the flows of every valid round of the capacity tests, and who shares a sum
 //! with whom.
 
-use super::loss::Index;
+use super::loss_index::Index;
+use super::obs::{Obs, obs};
 use crate::observations::Observations;
 use crate::quality::{LITTLE_STARVATION, Quality, starvation};
 use crate::stats::{median, quantile};
-use ew_model::record::{EndRecord, FlowRecord};
-use ew_model::workload::{StreamCount, Workload};
-use ew_model::{HostId, Inventory};
+use ew_model::HostId;
+use ew_model::record::FlowRecord;
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// One measured flow.
-#[derive(Clone, Debug)]
-pub(crate) struct Obs {
-    pub(crate) src: HostId,
-    pub(crate) dst: HostId,
-    /// Racks of its ends when they are known and differ.
-    pub(super) racks: Option<(usize, usize)>,
-    pub(crate) bits_per_sec: f64,
-    pub(super) ln_rate: f64,
-    /// 0 to 1, see [`starvation`].
-    pub(crate) starvation: f64,
-    /// How little a low rate shows, 0 to 1: starvation, and whatever else is known to lower it.
-    pub(super) doubt: f64,
-    /// Connections of the flow, each with a share and a hash of its own.
-    pub(super) streams: f64,
-    /// What the flow is paced to.
-    pub(super) pace_bits_per_sec: f64,
-    /// Segments retransmitted over segments sent. `None` where the kernel does not report.
-    pub(crate) retransmitted_share: Option<f64>,
-    /// Its better intervals are close to the middle ones: it cannot exceed what it does.
-    pub(super) is_steady: bool,
-}
 
 /// One round: its flows, and their sums at both ends.
 #[derive(Clone, Debug)]
@@ -358,69 +335,6 @@ const SLOW_ROUND: f64 = -0.07;
 
 fn is_up(observations: &Observations<'_>, host: HostId) -> bool {
     !observations.run.lost.contains_key(&host) && !observations.run.failed.contains_key(&host)
-}
-
-fn obs(
-    inventory: &Inventory,
-    workload: &Workload,
-    row: &FlowRecord,
-    rate: f64,
-    starvation: f64,
-) -> Obs {
-    let rack = |host| Some(inventory.rack_of(host)?.index());
-    let racks = rack(row.src)
-        .zip(rack(row.dst))
-        .filter(|(from, to)| from != to);
-    Obs {
-        src: row.src,
-        dst: row.dst,
-        racks,
-        bits_per_sec: rate,
-        ln_rate: rate.ln(),
-        starvation,
-        doubt: starvation,
-        streams: streams(workload, row),
-        pace_bits_per_sec: crate::expected::flow_pace(workload).unwrap_or(f64::INFINITY),
-        retransmitted_share: retransmitted_share(row),
-        is_steady: is_steady(row),
-    }
-}
-
-/// Rounds that double have what the sender counts.
-fn streams(workload: &Workload, row: &FlowRecord) -> f64 {
-    let counted = row.sender.as_ref().map_or(0, |end| end.streams.len());
-    match workload.stream_count {
-        StreamCount::Doubling if counted > 0 => counted as f64,
-        _ => f64::from(workload.streams.max(1)),
-    }
-}
-
-/// Segments retransmitted over segments sent.
-pub(crate) fn retransmitted_share(row: &FlowRecord) -> Option<f64> {
-    let sender = row.sender.as_ref()?;
-    let mss = sender
-        .streams
-        .iter()
-        .find_map(|stream| stream.tcp_info)?
-        .send_mss_bytes;
-    let segments = sender.bytes as f64 / f64::from(if mss == 0 { 1448 } else { mss });
-    Some(row.retransmits()? as f64 / segments.max(1.0))
-}
-
-/// A flow's better intervals may exceed the middle ones by this factor when what it fills cannot be
-/// exceeded.
-const STEADY: f64 = 1.3;
-
-fn is_steady(row: &FlowRecord) -> bool {
-    let intervals = row
-        .receiver
-        .iter()
-        .flat_map(EndRecord::interval_bits_per_sec);
-    let rates: Vec<f64> = intervals.collect();
-    match (quantile(&rates, 0.9), quantile(&rates, 0.5)) {
-        (Some(high), Some(middle)) => high <= STEADY * middle,
-        _ => true,
-    }
 }
 
 /// The middle of the sender's window on the controller's clock.

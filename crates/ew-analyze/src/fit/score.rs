@@ -3,7 +3,9 @@
 use super::filling::{Filling, PRIVATE, Share, Strand};
 use super::hypothesis::{Capacities, Hypothesis};
 use super::noise::{LOSSY_SIGMA, OVERDISPERSION, PARTIAL_SIGMA, SUM_SIGMA, density, log_kernel};
-use super::rounds::{Obs, Round, Rounds, Sums};
+use super::obs::Obs;
+use super::rounds::{Round, Rounds, Sums};
+use super::splitmix::splitmix;
 
 /// Guesses at the hashes of a round's connections; fewer above [`MANY_HOSTS`].
 const DRAWS: usize = 16;
@@ -227,14 +229,6 @@ fn members(
         .into_iter()
         .enumerate()
         .filter(|(_, count)| *count > 0.0)
-}
-
-/// Vigna's SplitMix64: one number from another.
-pub(crate) fn splitmix(seed: u64) -> u64 {
-    let z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 /// What random loss on its way leaves of a flow's rate.

@@ -5,10 +5,10 @@
 //! flows. The ratio of a round is what the rack's hosts could have done over that sum, compared
 //! with the intra-rack round nearest in time, so that a drift of the level cancels.
 
+use super::fitted::Fitted;
 use super::hashing::Links;
-use super::hypothesis::{Effect, Fabric, Location};
+use super::hypothesis::{Direction, Effect, Fabric, Location};
 use super::members::Posterior;
-use super::network::{Fitted, is_meant};
 use super::noise::LITTLE_STARVATION;
 use super::prices::MIN_EFFECT;
 use super::rounds::MANY_STREAMS;
@@ -305,6 +305,15 @@ fn loss_left(fitted: &Fitted<'_>, rack: usize, index: usize) -> Option<f64> {
             }
             _ => None,
         })
+}
+
+/// Whether a direction of a location is meant, by index: 0 is out, 1 is in.
+fn is_meant(direction: Direction, index: usize) -> bool {
+    if index == 0 {
+        direction.has_tx()
+    } else {
+        direction.has_rx()
+    }
 }
 
 /// What left, or entered, a rack in one round.

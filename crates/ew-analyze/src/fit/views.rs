@@ -1,6 +1,7 @@
 //! The fit as tables show it: every ordered pair of racks.
 
-use super::network::Fitted;
+use super::fitted::Fitted;
+use super::prices::MIN_EFFECT;
 use super::uplinks::{RackDirection, Reach};
 use crate::observations::Observations;
 use crate::stats::{median, median_estimate, scaled};
@@ -92,7 +93,7 @@ fn pair(
     let ramp = sums.ramps.get(&(from, to));
     let limit = narrower(out, into);
     let limited = match limit {
-        Some(limit) if capacity(limit) < (1.0 - super::MIN_EFFECT) * asked => Some(true),
+        Some(limit) if capacity(limit) < (1.0 - MIN_EFFECT) * asked => Some(true),
         _ if out.reach == Reach::NotLimiting || into.reach == Reach::NotLimiting => Some(false),
         _ => across.filter(|(_, reached)| *reached > 0.9).map(|_| false),
     };

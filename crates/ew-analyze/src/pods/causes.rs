@@ -1,23 +1,26 @@
 //! Why a path is lower than its baseline: one function per cause, each with the counters that show
 //! it.
 
+mod case;
 mod cpu_limit;
 mod nic;
 mod packets;
 
-use super::{MIN_DIFFERENCE, Match, is_significant};
+use super::difference::{MIN_DIFFERENCE, is_significant};
+use super::matched::Match;
 use crate::observations::{Observations, StageView};
 use crate::stats::{median, median_estimate};
 use crate::telemetry::Telemetry;
+use case::{Case, of_unknown_share};
 use ew_model::HostId;
 use ew_model::analysis::ConntrackRefusals;
-use ew_model::facts::{CpuCounters, HostSample, InterfaceFacts};
+use ew_model::facts::{CpuCounters, HostSample};
 use ew_model::pods::{
     DearerPath, PodCause, PodCauseFacts, PodComparison, PodConntrack, PodPath, RefusingNode,
-    RestOfDifference, SaturatedSoftirq, ServicePath, SlowerPath, agent, parse_agent_name,
+    RestOfDifference, SaturatedSoftirq, ServicePath, SlowerPath,
 };
 use ew_model::record::{EndRecord, FlowRecord};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A CPU with no time left.
 const SATURATED: f64 = 0.9;
@@ -28,55 +31,21 @@ const DEARER: f64 = 1.15;
 /// Fewer happen now and then on a busy node, and cost nothing that is seen.
 const MIN_REFUSALS_PER_SEC: f64 = 1.0;
 
-/// One lower path.
-pub(super) struct Case<'c, 'o, 'a> {
-    observations: &'c Observations<'a>,
-    telemetry: &'c Telemetry<'a>,
-    found: &'c Match<'o, 'a>,
-    comparison: &'c PodComparison,
-}
-
-impl<'c, 'o, 'a> Case<'c, 'o, 'a> {
-    pub(super) fn new(
-        observations: &'c Observations<'a>,
-        telemetry: &'c Telemetry<'a>,
-        found: &'c Match<'o, 'a>,
-        comparison: &'c PodComparison,
-    ) -> Self {
-        Self {
-            observations,
-            telemetry,
-            found,
-            comparison,
-        }
-    }
-
-    fn drop(&self) -> f64 {
-        1.0 - self.comparison.ratio.value
-    }
-
-    /// Whoever took part in a stage.
-    fn agents(view: &StageView<'_>) -> BTreeSet<HostId> {
-        view.measured().flat_map(|row| [row.src, row.dst]).collect()
-    }
-
-    /// The agent in the own network of an agent's node.
-    fn node_of(&self, host: HostId) -> Option<HostId> {
-        let inventory = self.observations.inventory();
-        inventory.find(&agent(parse_agent_name(inventory.name(host)).node, None))
-    }
-
-    /// The interface that an agent's address is on.
-    fn interface(&self, host: HostId) -> Option<&'c InterfaceFacts> {
-        let address = self.observations.inventory().host(host).address?;
-        let facts = self.observations.run.facts.get(&host)?;
-        facts.interface_with(address)
-    }
-}
-
 /// All causes that counters show; "not determined" when they show none, or leave most of the
 /// difference.
-pub(super) fn find(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Vec<PodCause> {
+pub(super) fn find(
+    observations: &Observations<'_>,
+    telemetry: &Telemetry<'_>,
+    found: &Match<'_, '_>,
+    comparison: &PodComparison,
+    all: &[PodComparison],
+) -> Vec<PodCause> {
+    let case = &Case {
+        observations,
+        telemetry,
+        found,
+        comparison,
+    };
     let mut causes: Vec<PodCause> = cpu_limit::find(case).into_iter().collect();
     causes.extend(packets::smaller(case));
     let explained = causes
@@ -104,11 +73,6 @@ pub(super) fn find(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Vec<PodCau
         causes.push(of_unknown_share(PodCauseFacts::NotDetermined(rest)));
     }
     causes
-}
-
-/// A cause whose part of the difference cannot be computed.
-fn of_unknown_share(facts: PodCauseFacts) -> PodCause {
-    PodCause { facts, share: None }
 }
 
 /// Connections that a node's connection tracking refuses with pods, and not without.

@@ -4,6 +4,8 @@
 //! repetition whatever the path, so every ratio is of two measurements a moment apart.
 
 mod causes;
+mod difference;
+mod matched;
 
 use crate::observations::{Observations, RoundView, StageView};
 use crate::precision::confidence;
@@ -11,30 +13,15 @@ use crate::significance::{adjusted_where_known, signed_rank};
 use crate::stats::{median, median_estimate};
 use crate::telemetry::Telemetry;
 use crate::words::{plain, quantity};
-use ew_model::analysis::Estimate;
+use difference::is_significant;
 use ew_model::finding::details::PodNetwork;
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Verdict, VerdictStatus};
 use ew_model::pods::{PodComparison, PodFigures, PodPath, parse_agent_name};
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::scenario::Pattern;
 use ew_model::workload::{Workload, WorkloadKind};
+use matched::Match;
 use std::collections::BTreeMap;
-
-/// Chance of calling a difference where there is none.
-const LEVEL: f64 = 0.05;
-/// A smaller difference is within the accuracy of a measurement.
-const MIN_DIFFERENCE: f64 = 0.015;
-
-/// One path's stage next to its baseline's.
-struct Match<'o, 'a> {
-    stage: &'o StageView<'a>,
-    index: usize,
-    baseline: &'o StageView<'a>,
-    baseline_index: usize,
-    path: PodPath,
-    baseline_path: PodPath,
-    ratios: Vec<f64>,
-}
 
 /// All paths that have a baseline, in the order of the plan; none but in runs with pods.
 pub(crate) fn comparisons(
@@ -59,8 +46,7 @@ pub(crate) fn comparisons(
             .iter()
             .find(|m| m.stage.stage.name == comparison.stage);
         if let (Some(found), true) = (found, is_lower(comparison)) {
-            let case = causes::Case::new(observations, telemetry, found, comparison);
-            comparison.causes = causes::find(&case, &direct);
+            comparison.causes = causes::find(observations, telemetry, found, comparison, &direct);
         }
         let allowed = observations.run.manifest.scenario.expect.pod_loss;
         let exceeded = allowed.filter(|allowed| exceeds(comparison, *allowed));
@@ -229,15 +215,6 @@ fn compare(found: &Match<'_, '_>, p_value: Option<f64>) -> Option<PodComparison>
         figures,
         causes: Vec::new(),
     })
-}
-
-/// More than chance, with an interval that leaves out "no difference", and more than a
-/// measurement's accuracy.
-fn is_significant(ratio: &Estimate, p_value: Option<f64>) -> bool {
-    let (Some(low), Some(high), Some(p_value)) = (ratio.low, ratio.high, p_value) else {
-        return false;
-    };
-    p_value < LEVEL && (high < 1.0 || low > 1.0) && (ratio.value - 1.0).abs() >= MIN_DIFFERENCE
 }
 
 fn is_lower(comparison: &PodComparison) -> bool {

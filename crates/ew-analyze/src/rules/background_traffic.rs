@@ -1,8 +1,8 @@
 //! Traffic that is not the run's takes a part of a host's link.
 
-use super::Case;
+use super::case::Case;
 use super::peers::{compared, is_judged, of_stages};
-use super::why::Suspect;
+use super::suspect::Suspect;
 use crate::fit::Side;
 use crate::precision::confidence;
 use crate::words::plain;

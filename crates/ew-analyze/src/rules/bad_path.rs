@@ -1,7 +1,7 @@
 //! One of a rack's hashed paths is slow or loses packets: by its routers where these answer, else
 //! by its share of the connections.
 
-use super::Case;
+use super::case::Case;
 use crate::precision::confidence;
 use crate::stats::share_estimate;
 use crate::tomography::{BadMember, Scope};

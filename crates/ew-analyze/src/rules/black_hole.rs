@@ -1,6 +1,7 @@
 //! One of a rack's hashed paths swallows its connections.
 
-use super::{Case, bad_path};
+use super::bad_path;
+use super::case::Case;
 use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::finding::details::BlackHole;

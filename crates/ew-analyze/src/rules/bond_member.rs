@@ -1,7 +1,7 @@
 //! One member of a bond carries nearly all of what a host sends or receives: the members together
 //! are not what they seem.
 
-use super::Case;
+use super::case::Case;
 use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::HostId;

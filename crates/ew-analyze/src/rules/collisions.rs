@@ -1,7 +1,7 @@
 //! What hashing costs single connections: what a rack sends while each host has one, of what its
 //! uplinks and hosts can carry, next to what as many equal paths are expected to give.
 
-use super::Case;
+use super::case::Case;
 use crate::fit::splitmix;
 use crate::observations::RoundView;
 use crate::stats::median;

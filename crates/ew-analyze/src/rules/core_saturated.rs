@@ -1,8 +1,8 @@
 //! A CPU had no time left: for packets, for programs, or because a hypervisor gave it to others.
 
-use super::Case;
+use super::case::Case;
 use super::peers::{Compared, compared, of_own_ends, of_stages};
-use super::why::Suspect;
+use super::suspect::Suspect;
 use crate::stats::quantile;
 use ew_model::HostId;
 use ew_model::analysis::CpuShare;

@@ -1,8 +1,8 @@
 //! The agent's control group has a CPU quota, and it ran out.
 
-use super::Case;
+use super::case::Case;
 use super::peers::{compared, of_stages};
-use super::why::Suspect;
+use super::suspect::Suspect;
 use ew_model::HostId;
 use ew_model::finding::details::{CpuQuota, Why};
 use ew_model::telemetry::CgroupReading;

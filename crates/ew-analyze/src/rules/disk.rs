@@ -1,8 +1,8 @@
 //! A disk of one host is busy all the time, or the disks of all.
 
-use super::Case;
+use super::case::Case;
 use super::peers::{compared, is_judged, of_stages};
-use super::why::Suspect;
+use super::suspect::Suspect;
 use crate::precision::confidence;
 use crate::stats::median;
 use crate::words::plain;

@@ -1,6 +1,6 @@
 //! Hosts have a faster network than the measured one, and it lay idle: another one may be meant.
 
-use super::Case;
+use super::case::Case;
 use crate::basis::data_interface;
 use crate::precision::confidence;
 use crate::words::plain;

@@ -1,6 +1,6 @@
 //! Hosts that never came up, or were lost: for good, or until they came back.
 
-use super::Case;
+use super::case::Case;
 use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::HostId;

@@ -1,7 +1,7 @@
 //! Many senders to one receiver: whether goodput collapses below what the fitted network carries of
 //! it, how long packets wait, and how evenly the senders share it.
 
-use super::Case;
+use super::case::Case;
 use crate::fit::{Network, retransmitted_share};
 use crate::observations::{RoundView, StageView};
 use crate::precision::confidence;

@@ -1,6 +1,6 @@
 //! Idle round trips longer than configured, or far longer than the peers'.
 
-use super::Case;
+use super::case::Case;
 use crate::precision::confidence;
 use crate::stats::median;
 use crate::words::plain;

@@ -1,6 +1,6 @@
 //! Nothing is wrong, and the hosts' links are full: that is the limit of the run.
 
-use super::Case;
+use super::case::Case;
 use super::peers::of_stages;
 use crate::precision::confidence;
 use crate::words::plain;

@@ -1,9 +1,9 @@
 //! A link came up slower than its peers' or than configured, at half duplex, or is shaped to less.
 
-use super::Case;
+use super::case::Case;
 use super::peers::compared;
-use super::slow_host::{rate_quantity, side_rates};
-use super::why::Suspect;
+use super::side_rates::{rate_quantity, side_rates};
+use super::suspect::Suspect;
 use crate::basis::{data_interface, most_common, shaper};
 use crate::fit::Side;
 use crate::precision::confidence;

@@ -1,6 +1,6 @@
 //! Bulk UDP that loses datagrams.
 
-use super::Case;
+use super::case::Case;
 use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::analysis::StageAnalysis;

@@ -1,7 +1,8 @@
 //! A rack uses fewer paths than the others, or than expected: a link is down, or its routes are
 //! withdrawn.
 
-use super::{Case, bad_path};
+use super::bad_path;
+use super::case::Case;
 use crate::precision::confidence;
 use crate::tomography::LostMember;
 use crate::words::plain;

@@ -1,6 +1,6 @@
 //! Whether the rounds ran as planned: if most did not, that is the result, and nobody is to blame.
 
-use super::Case;
+use super::case::Case;
 use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::finding::details::InvalidMeasurement;

@@ -6,6 +6,7 @@ mod bad_path;
 mod below_link;
 mod black_hole;
 mod bond_member;
+mod case;
 mod collisions;
 mod core_saturated;
 mod cpu_quota;
@@ -13,6 +14,7 @@ mod disk;
 mod faster_network;
 mod host_missing;
 mod incast;
+mod isolated_flows;
 mod latency;
 mod line_rate;
 mod link_speed;
@@ -29,38 +31,24 @@ mod peers;
 mod receive_drops;
 mod receive_window;
 mod send_buffer;
+mod shared_limit;
+mod side_rates;
 mod slow_at_times;
 mod slow_host;
 mod slow_pair;
 mod starved_host;
 mod stated_nic;
+mod suspect;
 mod tool_limit;
 mod uplink;
 mod why;
 
-use crate::basis::{Reference, data_interface};
-use crate::fit::Network;
-use crate::observations::Observations;
-use crate::telemetry::Telemetry;
-use crate::tomography::Tomography;
-use ew_model::analysis::{HostAnalysis, StageAnalysis};
+pub(crate) use case::Case;
+pub(crate) use isolated_flows::IsolatedFlows;
+
+use crate::basis::data_interface;
 use ew_model::facts::SwitchPort;
 use ew_model::finding::{Cable, Cause, Finding, Severity, Subject};
-pub(crate) use peers::IsolatedFlows;
-
-/// Everything a rule may look at.
-#[derive(Debug)]
-pub(crate) struct Case<'a> {
-    pub(crate) observations: &'a Observations<'a>,
-    pub(crate) reference: &'a Reference,
-    pub(crate) network: &'a Network,
-    /// In the order of the observations' stages.
-    pub(crate) stages: &'a [StageAnalysis],
-    pub(crate) hosts: &'a [HostAnalysis],
-    pub(crate) telemetry: &'a Telemetry<'a>,
-    pub(crate) tomography: &'a Tomography,
-    pub(crate) isolated_flows: &'a IsolatedFlows<'a>,
-}
 
 /// All findings, in the order of the rules.
 pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {

@@ -1,7 +1,7 @@
 //! The MTU of a host's data interface differs from its peers'.
 
-use super::Case;
-use super::why::Suspect;
+use super::case::Case;
+use super::suspect::Suspect;
 use crate::basis::{data_interface, most_common};
 use crate::precision::confidence;
 use crate::words::plain;

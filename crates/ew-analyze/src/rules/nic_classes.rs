@@ -1,6 +1,6 @@
 //! Hosts come in classes of NIC speed: a fact, and no fault of the slower ones.
 
-use super::Case;
+use super::case::Case;
 use crate::basis::data_interface;
 use crate::precision::confidence;
 use crate::words::plain;

@@ -1,7 +1,8 @@
 //! A stage stays below expectation, and nothing found explains it.
 
+use super::case::Case;
 use super::incast::is_incast;
-use super::{Case, slow_at_times};
+use super::slow_at_times;
 use crate::fit::Unexplained;
 use crate::observations::StageView;
 use crate::precision::confidence;

@@ -1,6 +1,6 @@
 //! Flows without a figure, repairs counted. Named, never shown as 0.
 
-use super::Case;
+use super::case::Case;
 use crate::observations::{Observations, StageView};
 use crate::precision::confidence;
 use crate::words::plain;

@@ -1,7 +1,7 @@
 //! Packets are lost on a host's link, or on the way between racks.
 
-use super::Case;
-use super::why::Suspect;
+use super::case::Case;
+use super::suspect::Suspect;
 use crate::basis::data_interface;
 use crate::fit::{RackDirection, Side, is_scattered};
 use crate::precision::confidence;

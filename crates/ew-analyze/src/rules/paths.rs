@@ -1,7 +1,8 @@
 //! Parallel paths between racks: how many, what hashing costs single connections, and one that is
 //! bad.
 
-use super::{Case, collisions};
+use super::case::Case;
+use super::collisions;
 use crate::fit::{Effect, Location, PartFound, Posterior};
 use crate::precision::confidence;
 use crate::words::plain;

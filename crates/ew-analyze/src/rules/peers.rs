@@ -1,7 +1,6 @@
 //! A host's figures next to its peers': without peers nothing is an outlier.
 
-use super::Case;
-use crate::observations::Observations;
+use super::case::Case;
 use crate::stats::{median, quantile};
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
@@ -101,35 +100,6 @@ pub(super) fn of_isolated_flows(
         own: median(&own)?,
         peers: median(&peers),
     })
-}
-
-/// Rows of capacity tests whose flow was alone at both ends; and those of each host, since rules
-/// look at every host next to all others.
-#[derive(Debug)]
-pub(crate) struct IsolatedFlows<'a> {
-    pub(super) all: Vec<&'a FlowRecord>,
-    ends: Vec<Vec<&'a EndRecord>>,
-}
-
-impl<'a> IsolatedFlows<'a> {
-    pub(crate) fn new(observations: &'a Observations<'a>) -> Self {
-        let rounds = observations.judged().flat_map(|stage| &stage.rounds);
-        let all: Vec<&FlowRecord> = rounds
-            .flat_map(|round| {
-                let rows = round.records.iter().zip(&round.isolated);
-                rows.filter(|(_, isolated)| **isolated).map(|(row, _)| *row)
-            })
-            .collect();
-        let mut ends = vec![Vec::new(); observations.inventory().hosts.len()];
-        for row in &all {
-            for (host, end) in [(row.src, &row.sender), (row.dst, &row.receiver)] {
-                if let (Some(of_host), Some(end)) = (ends.get_mut(host.index()), end) {
-                    of_host.push(end);
-                }
-            }
-        }
-        Self { all, ends }
-    }
 }
 
 /// A figure of a host's own ends of isolated flows, at a quantile of them.

@@ -1,8 +1,8 @@
 //! The receiving host drops packets that reached it.
 
-use super::Case;
+use super::case::Case;
 use super::peers::{compared, is_judged, of_stages};
-use super::why::Suspect;
+use super::suspect::Suspect;
 use crate::basis::data_interface;
 use crate::telemetry::receive_drop_counts;
 use ew_model::HostId;

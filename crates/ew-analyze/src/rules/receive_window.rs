@@ -1,8 +1,8 @@
 //! The receiver's window limits the senders: its buffer is too small for the path.
 
-use super::Case;
+use super::case::Case;
 use super::peers::of_isolated_flows;
-use super::why::Suspect;
+use super::suspect::Suspect;
 use ew_model::finding::details::{SmallReceiveWindow, Why};
 use ew_model::record::{FlowRecord, TcpInfo};
 

@@ -1,9 +1,9 @@
 //! The sender's buffer is too small to keep the path full.
 
-use super::Case;
+use super::case::Case;
 use super::peers::of_isolated_flows;
 use super::receive_window::limited_share;
-use super::why::Suspect;
+use super::suspect::Suspect;
 use ew_model::finding::details::{LimitingSendBuffer, SmallSendBuffer, Why};
 use ew_model::record::{FlowRecord, TcpInfo};
 

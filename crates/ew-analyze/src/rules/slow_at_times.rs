@@ -3,9 +3,10 @@
 //! delays a packet. Neither of its sides is slow in the median, and what its slow flows show is the
 //! host and not the network.
 
-use super::slow_host::rate_quantity;
-use super::why::Suspect;
-use super::{Case, core_saturated, cpu_quota, receive_window, send_buffer};
+use super::case::Case;
+use super::side_rates::rate_quantity;
+use super::suspect::Suspect;
+use super::{core_saturated, cpu_quota, receive_window, send_buffer};
 use crate::fit::Isolated;
 use crate::precision::confidence;
 use crate::stats::quantile;

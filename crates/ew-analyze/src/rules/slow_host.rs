@@ -1,17 +1,16 @@
 //! A host sends or receives slower than its peers.
 
-use super::why::{self, Suspect};
-use super::{Case, link_speed, slow_pair};
+use super::case::Case;
+use super::side_rates::{peers_rate, side_rates};
+use super::suspect::Suspect;
+use super::{link_speed, slow_pair, why};
 use crate::fit::{MIN_EFFECT, Side, SlowSide};
 use crate::precision::confidence;
-use crate::words::{plain, quantity};
+use crate::words::quantity;
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
-use ew_model::finding::details::{
-    Directions, PeersRate, SideRate, SideRates, SlowDirection, SlowHost, StageRate, Why,
-};
+use ew_model::finding::details::{Directions, SlowDirection, SlowHost, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Rates this close (logarithms) are alike.
 const ALIKE: f64 = 0.25;
@@ -45,15 +44,6 @@ fn findings(case: &Case<'_>, host: HostId) -> Option<Vec<Finding>> {
         (a, b) => vec![finding(case, host, (tx, rx), typical, a.or(b))],
     };
     Some(found.into_iter().flatten().collect())
-}
-
-/// What the other hosts of its class do.
-fn peers_rate(case: &Case<'_>, host: HostId) -> Option<Estimate> {
-    let classes = case.network.classes.iter();
-    let own = classes
-        .filter(|(_, hosts)| hosts.contains(&host))
-        .map(|(rate, _)| *rate);
-    own.chain(case.network.typical).next()
 }
 
 /// A link that is known to be slow and is as slow the other way needs no other reason there.
@@ -130,71 +120,4 @@ fn slow_directions(tx: Option<&SlowSide>, rx: Option<&SlowSide>) -> Vec<SlowDire
         }
         (tx, rx) => tx.into_iter().chain(rx).collect(),
     }
-}
-
-/// The host's isolated flows on its slow sides, and the peers' figure.
-pub(super) fn side_rates(case: &Case<'_>, host: HostId) -> SideRates {
-    let network = case.network;
-    let sides = [Side::Tx(host), Side::Rx(host)].into_iter();
-    SideRates {
-        host,
-        sides: sides
-            .filter_map(|side| Some(one_side(case, side, network.slow.get(&side)?)))
-            .collect(),
-        peers: peers_rate(case, host).map(|typical| PeersRate {
-            median_bits_per_sec: typical.value,
-            hosts: typical.samples,
-            stages: isolated_stages(case),
-        }),
-    }
-}
-
-fn isolated_stages(case: &Case<'_>) -> Vec<String> {
-    let stages: BTreeSet<usize> = case
-        .network
-        .isolated
-        .iter()
-        .map(|flow| flow.stage)
-        .collect();
-    let names = stages.iter().map(|stage| stage_name(case, *stage));
-    names.collect()
-}
-
-fn one_side(case: &Case<'_>, side: Side, slow: &SlowSide) -> SideRate {
-    let of_stage = |(stage, rates): (&usize, &Vec<f64>)| {
-        Some(StageRate {
-            stage: stage_name(case, *stage),
-            median_bits_per_sec: crate::stats::median(rates)?,
-            flows: rates.len(),
-        })
-    };
-    SideRate {
-        direction: match side {
-            Side::Tx(_) => Directions::Tx,
-            Side::Rx(_) => Directions::Rx,
-        },
-        stages: rates_by_stage(case, side)
-            .iter()
-            .filter_map(of_stage)
-            .collect(),
-        peers: slow.partners,
-        gain_nats: slow.gain,
-    }
-}
-
-fn stage_name(case: &Case<'_>, stage: usize) -> String {
-    case.observations.stages[stage].stage.name.clone()
-}
-
-fn rates_by_stage(case: &Case<'_>, side: Side) -> BTreeMap<usize, Vec<f64>> {
-    let mut rates: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for flow in case.network.isolated.iter().filter(|flow| flow.is_of(side)) {
-        rates.entry(flow.stage).or_default().push(flow.bits_per_sec);
-    }
-    rates
-}
-
-/// Expected quantity for other rules on hosts.
-pub(super) fn rate_quantity(rate: f64) -> ew_model::finding::Quantity {
-    plain(rate, "bits_per_sec")
 }

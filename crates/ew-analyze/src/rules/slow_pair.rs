@@ -1,6 +1,7 @@
 //! A single ordered pair is slow although both its hosts are not.
 
-use super::{Case, slow_at_times};
+use super::case::Case;
+use super::slow_at_times;
 use crate::fit::{Direction, Effect, Location, MIN_EFFECT, PartFound};
 use crate::precision::confidence;
 use crate::words::plain;

@@ -1,8 +1,8 @@
 //! A host that lacks CPU all along while the others have it: its low rates are excused in the fit,
 //! so that CPU starvation is reported of the host itself.
 
-use super::Case;
-use super::slow_host::rate_quantity;
+use super::case::Case;
+use super::side_rates::rate_quantity;
 use crate::fit::{Isolated, MIN_EFFECT};
 use crate::precision::confidence;
 use crate::quality::{LITTLE_STARVATION, starvation_by_host};

@@ -1,7 +1,8 @@
 //! A host does less than the NIC rate that was configured.
 
-use super::slow_host::rate_quantity;
-use super::{Case, below_link};
+use super::case::Case;
+use super::shared_limit;
+use super::side_rates::rate_quantity;
 use crate::fit::{MIN_EFFECT, Side};
 use crate::precision::confidence;
 use crate::stats::median_estimate;
@@ -89,6 +90,6 @@ fn limit(case: &Case<'_>, below: &[(HostId, Estimate)], rate: f64) -> Option<Sha
     let with_several = case.network.typical.map_or(0.0, |typical| typical.value);
     let is_alike = 2 * hosts.len() > case.observations.inventory().hosts.len();
     is_alike
-        .then(|| below_link::limit(case, &hosts, rate.max(with_several)))
+        .then(|| shared_limit::limit(case, &hosts, rate.max(with_several)))
         .flatten()
 }

@@ -1,9 +1,9 @@
 //! What moves the bytes is the limit: a thread that uses one CPU whole, or a tool that has only
 //! one.
 
-use super::Case;
+use super::case::Case;
 use super::peers::{compared, of_stages};
-use super::why::Suspect;
+use super::suspect::Suspect;
 use crate::stats::median;
 use ew_model::HostId;
 use ew_model::finding::details::{BusyThread, SingleThread, Why};

@@ -1,6 +1,6 @@
 //! A rack's uplinks carry less than its hosts could send or receive.
 
-use super::Case;
+use super::case::Case;
 use crate::fit::{Direction, Location, RackDirection, Reach};
 use crate::precision::confidence;
 use crate::words::{plain, quantity};

@@ -5,22 +5,13 @@
 //! its window, a full link also loses packets: the later questions see the consequences of the
 //! earlier ones.
 
+use super::case::Case;
+use super::suspect::Suspect;
 use super::{
-    Case, background_traffic, core_saturated, cpu_quota, disk, link_speed, mtu, path_loss,
-    receive_drops, receive_window, send_buffer, tool_limit,
+    background_traffic, core_saturated, cpu_quota, disk, link_speed, mtu, path_loss, receive_drops,
+    receive_window, send_buffer, tool_limit,
 };
-use ew_model::HostId;
 use ew_model::finding::details::Why;
-
-/// A host that is slow on a side.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Suspect {
-    pub(super) host: HostId,
-    /// Its sending side is slow.
-    pub(super) tx: bool,
-    /// Its receiving side is slow.
-    pub(super) rx: bool,
-}
 
 type Question = fn(&Case<'_>, &Suspect) -> Option<Why>;
 

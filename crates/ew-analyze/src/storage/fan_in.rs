@@ -1,9 +1,9 @@
 //! The same job against fewer and fewer storage nodes or endpoints, or by fewer clients.
 
 use super::fit::{self, Fit, Observation};
-use super::job::StepAnalysis;
 use super::limits::{self, Alone, Binding, Limit};
-use super::nodes::NodeRole;
+use super::nodes::{NodeRole, variation};
+use super::step::StepAnalysis;
 use super::testdfsio::HadoopJob;
 use ew_model::Run;
 use ew_model::analysis::Estimate;
@@ -366,14 +366,6 @@ fn modelled(
     })
 }
 
-/// Standard deviation of the population over the mean.
-pub(super) fn variation(rates: &[f64]) -> Option<f64> {
-    let count = rates.len() as f64;
-    let mean = rates.iter().sum::<f64>() / count;
-    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
-    (mean > 0.0).then(|| (squares / count).sqrt() / mean)
-}
-
 fn enough(points: &[FanInPoint], axis: Axis) -> Option<u32> {
     let rates: Option<Vec<f64>> = points.iter().map(FanInPoint::rate).collect();
     let highest = rates?.into_iter().reduce(f64::max)?;
@@ -416,13 +408,6 @@ mod tests {
         assert_eq!(enough(&points([400.0, 300.0, 200.0, 100.0])), Some(4));
         assert_eq!(enough(&points([100.0, 101.0, 99.0, 100.0])), Some(1));
         assert_eq!(enough(&[point(2, Some(1.0)), point(1, None)]), None);
-    }
-
-    #[test]
-    fn variation_is_of_the_population() {
-        assert_eq!(variation(&[100.0, 100.0]), Some(0.0));
-        let found = variation(&[50.0, 150.0]).unwrap();
-        assert!((found - 0.5).abs() < 1e-12);
     }
 
     fn fan_in(axis: Axis, rates: &[(u32, u32, f64)]) -> FanIn {

@@ -1,7 +1,7 @@
 //! What clients, network, storage nodes' NICs and disks do alone, and which of them binds a step.
 
 use super::fit::{self, Fit, Observation};
-use super::job::StepAnalysis;
+use super::step::StepAnalysis;
 use ew_model::Run;
 use ew_model::analysis::Estimate;
 use ew_model::plan::StageIndex;

@@ -6,10 +6,12 @@
 
 pub mod dfsio;
 pub mod fan_in;
+mod file_times;
 pub mod fit;
 pub mod job;
 pub mod limits;
 pub mod node_times;
 pub mod nodes;
 pub mod sizing;
+mod step;
 pub mod testdfsio;

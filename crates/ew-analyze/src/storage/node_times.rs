@@ -4,7 +4,7 @@
 //! general, and which replica served a read is not reported: only a file whose blocks are all on
 //! one DataNode counts, and how many those are is part of the answer.
 
-use super::job::summary;
+use super::file_times::summary;
 use ew_model::inventory::HostId;
 use ew_model::latency::{Histogram, LatencySummary};
 use ew_model::storage::{FileOutcome, FileRecord, StorageOperation, StorageStep};

@@ -5,8 +5,7 @@
 //! between two of them lies in the step by half at least; a shorter step has no figure of its
 //! hosts. Of Hadoop's TestDFSIO it is the time of its map tasks.
 
-use super::job::log_of;
-use super::testdfsio::map_span;
+use super::testdfsio::{log_of, map_span};
 use crate::basis::data_interface;
 use crate::telemetry::{Cover, Window, busy_share, interface_of};
 use ew_model::Run;
@@ -173,7 +172,7 @@ pub(super) fn balance(nodes: &[NodeFigures], operation: StorageOperation) -> Opt
 
 fn balance_of(rates: &[(&str, f64)]) -> Option<Balance> {
     let values: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
-    let variation = super::fan_in::variation(&values).filter(|_| values.len() > 1)?;
+    let variation = variation(&values).filter(|_| values.len() > 1)?;
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let off = |rate: f64| (rate - mean).abs();
     let (host, rate) = rates.iter().max_by(|a, b| off(a.1).total_cmp(&off(b.1)))?;
@@ -183,6 +182,14 @@ fn balance_of(rates: &[(&str, f64)]) -> Option<Balance> {
         worst_share: rate / mean,
         busiest_share: values.iter().copied().reduce(f64::max).map(|m| m / mean),
     })
+}
+
+/// Standard deviation of the population over the mean.
+pub(super) fn variation(rates: &[f64]) -> Option<f64> {
+    let count = rates.len() as f64;
+    let mean = rates.iter().sum::<f64>() / count;
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    (mean > 0.0).then(|| (squares / count).sqrt() / mean)
 }
 
 /// `None` for hosts that are only watched.
@@ -361,6 +368,13 @@ mod tests {
         assert!((found.variation - 0.4448).abs() < 1e-3, "{found:?}");
         assert!(balance_of(&[("a", 100.0)]).is_none());
         assert!(balance_of(&[("a", 0.0), ("b", 0.0)]).is_none());
+    }
+
+    #[test]
+    fn variation_is_of_the_population() {
+        assert_eq!(variation(&[100.0, 100.0]), Some(0.0));
+        let found = variation(&[50.0, 150.0]).unwrap();
+        assert!((found - 0.5).abs() < 1e-12);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! bend of a fan-in, so it is shown apart from the I/O time.
 
 use super::dfsio::Figures;
-use ew_model::storage::{LogLine, TestDfsioLog};
+use ew_model::storage::{LogLine, StorageStep, TestDfsioLog};
 use serde::{Deserialize, Serialize};
 
 /// A job of TestDFSIO. Times that its log does not show are `None`.
@@ -187,6 +187,11 @@ fn word_after<'a>(log: &'a TestDfsioLog, words: &str) -> Option<&'a str> {
         .iter()
         .filter_map(|line| line.text.split_once(words));
     found.next()?.1.split_whitespace().next()
+}
+
+pub(super) fn log_of(step: &StorageStep) -> Option<&TestDfsioLog> {
+    let mut reports = step.reports.iter().map(|(_, report)| report);
+    reports.find_map(|report| report.testdfsio.as_deref())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! could have are compared by likelihood, as for slow paths; a host that nobody reaches and two
 //! racks that are kept apart are among them, so that neither is taken for a path.
 
-use super::{EQUAL, MIN_BAD, MIN_HOSTS, ODDS, OF_PATH, SPURIOUS, Scope};
+use super::scope::{EQUAL, MIN_BAD, MIN_HOSTS, ODDS, OF_PATH, SPURIOUS, Scope};
 use crate::fit::Direction;
 use crate::observations::{Observations, StageView};
 use crate::quality::Quality;

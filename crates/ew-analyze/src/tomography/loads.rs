@@ -7,8 +7,8 @@
 //! Of large racks not all connections are traced. The others are on any path: each may have carried
 //! its share of them and, since few hash unevenly, two standard deviations more.
 
+use super::connections::{Key, connections_of};
 use super::traces::Traces;
-use super::{Key, connections_of};
 use crate::fit::MIN_EFFECT;
 use crate::observations::{Observations, RoundView, StageView};
 use ew_model::HostId;

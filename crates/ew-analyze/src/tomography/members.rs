@@ -6,8 +6,9 @@
 //! does not). A router has an address of its own towards each rack: what is bad on the way into a
 //! rack has one name for every rack that sends to it.
 
+use super::connections::Judged;
+use super::scope::{EQUAL, MIN_BAD, ODDS, Scope};
 use super::traces::{Fork, Traces};
-use super::{EQUAL, Judged, MIN_BAD, ODDS, Scope};
 use crate::fit::{Direction, OVERDISPERSION};
 use crate::stats::median;
 use std::collections::BTreeMap;
@@ -430,6 +431,3 @@ fn not_by_chance(traced: usize, paths: usize) -> f64 {
 fn is_quiet(silent: usize, traced: usize, paths: usize) -> bool {
     2 * silent * paths.max(1) > traced
 }
-
-/// Counts of connections by router, for tests of their own.
-pub(super) type Members = BTreeMap<IpAddr, usize>;

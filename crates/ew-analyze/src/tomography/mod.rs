@@ -8,18 +8,22 @@
 //! (Arzani et al., NSDI 2018) and NetBouncer (Tan et al., NSDI 2019) do with votes.
 
 mod black_hole;
+mod connections;
 mod loads;
 mod members;
+mod scope;
 mod traces;
 
 pub(crate) use black_hole::BlackHole;
 pub(crate) use members::{BadMember, LostMember};
+pub(crate) use scope::Scope;
 pub(crate) use traces::Traces;
 
 use crate::fit::{Direction, Network};
 use crate::observations::{Observations, RoundView, StageView};
 use crate::quality::{LITTLE_STARVATION, starvation};
 use crate::stats::{median, quantile};
+use connections::{Judged, Key, Seen, connections_of};
 use ew_model::HostId;
 use ew_model::analysis::{RackAnalysis, RackPath};
 use ew_model::record::FlowRecord;
@@ -27,6 +31,7 @@ use ew_model::scenario::Pattern;
 use ew_model::workload::Pace;
 use loads::Loads;
 use members::Stratum;
+use scope::{EQUAL, MIN_BAD, MIN_HOSTS, ODDS, OF_PATH, SPURIOUS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -38,33 +43,14 @@ const LOSSY: f64 = 5e-4;
 const TIMES_USUAL: f64 = 5.0;
 /// Rounds in which a 5-tuple must have been measured, and bad.
 const MIN_ROUNDS: usize = 2;
-/// Share of healthy connections that look bad for no reason.
-const SPURIOUS: f64 = 0.003;
 /// A host most of whose connections are bad is bad itself.
 const OF_HOST: f64 = 0.75;
-/// A scope most of whose connections are bad is no single path.
-const OF_PATH: f64 = 0.75;
-/// Bad connections, of different hosts, that a finding needs.
-const MIN_BAD: usize = 3;
-const MIN_HOSTS: usize = 2;
-/// Prior odds of a bad path, and nats within which two scopes are not distinguished.
-const ODDS: f64 = 0.02;
-const EQUAL: f64 = 3.0;
 
 /// Loads, and sizes of paths, within this of each other (log-scale) are alike.
 const ALIKE: f64 = 0.05;
 
 /// The flow's connections at this quantile keep the pace.
 const PACE: f64 = 0.75;
-
-/// Where a bad path is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// A member of one rack's uplinks.
-    Rack(usize, Direction),
-    /// One of every rack's: a spine.
-    Everywhere,
-}
 
 /// What is known of single paths.
 #[derive(Debug, Default)]
@@ -174,27 +160,6 @@ fn poisson_tail(count: f64, mean: f64) -> f64 {
         term *= mean / (k + 1) as f64;
     }
     1.0 - below
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    src: HostId,
-    dst: HostId,
-    /// Source and destination port of the opening end.
-    ports: (u16, u16),
-}
-
-/// A judged connection.
-#[derive(Clone, Debug)]
-struct Judged {
-    src: HostId,
-    dst: HostId,
-    racks: (usize, usize),
-    /// The router at which its path parts from others.
-    via: Option<IpAddr>,
-    is_bad: bool,
-    of_pace: f64,
-    retransmitted: f64,
 }
 
 /// Analyses the paths of a run. Of one whose rounds are mostly void nothing is concluded but that
@@ -476,51 +441,6 @@ fn take_round(
             connection.bad_rounds += usize::from(seen.rate < SLOW * pace || seen.loss() > lossy);
         }
     }
-}
-
-/// A connection in one round.
-struct Seen {
-    key: Key,
-    rate: f64,
-    segments: f64,
-    /// Retransmitted.
-    lost: f64,
-}
-
-impl Seen {
-    /// Share of segments retransmitted.
-    fn loss(&self) -> f64 {
-        self.lost / self.segments
-    }
-}
-
-/// Every connection of a flow.
-fn connections_of(row: &FlowRecord) -> Vec<Seen> {
-    let (Some(sender), Some(receiver)) = (&row.sender, &row.receiver) else {
-        return Vec::new();
-    };
-    let streams = sender.streams.iter().filter_map(|sent| {
-        let mut received = receiver.streams.iter();
-        let received =
-            received.find(|r| (r.local_port, r.peer_port) == (sent.peer_port, sent.local_port))?;
-        let rate = received.bytes as f64 / receiver.window_ns.max(1) as f64;
-        let mss = sent
-            .tcp_info
-            .map_or(1448, |info| info.send_mss_bytes.max(1));
-        let segments = (sent.bytes as f64 / f64::from(mss)).max(1.0);
-        let key = Key {
-            src: row.src,
-            dst: row.dst,
-            ports: (sent.local_port, sent.peer_port),
-        };
-        Some(Seen {
-            key,
-            rate,
-            segments,
-            lost: sent.retransmits.unwrap_or(0) as f64,
-        })
-    });
-    streams.collect()
 }
 
 fn judge(

@@ -3,8 +3,8 @@
 //! Paths part at the first hop at which connections between two racks meet different routers. Each
 //! router that answers there represents one of the rack's parallel paths.
 
-use super::members::Members;
-use super::{Key, ODDS};
+use super::connections::Key;
+use super::scope::ODDS;
 use crate::observations::Observations;
 use ew_model::record::TracedPath;
 use ew_model::workload::WorkloadKind;
@@ -36,6 +36,9 @@ pub(super) struct Fork {
     /// By the rack that receives.
     pub(super) to: BTreeMap<usize, Ways>,
 }
+
+/// Counts of connections by router, for tests of their own.
+pub(super) type Members = BTreeMap<IpAddr, usize>;
 
 /// Connections from one rack to another.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 mod causes;
 
 use super::{Headline, proof};
+use causes::percent;
 use ew_model::Inventory;
 use ew_model::analysis::Estimate;
 use ew_model::finding::Evidence;
@@ -197,15 +198,5 @@ fn interval(ratio: &Estimate) -> String {
             format!(" ({:.digits$}-{:.digits$}%)", a.min(b), a.max(b))
         }
         _ => String::new(),
-    }
-}
-
-/// Three significant digits at most, as a reader of percentages expects.
-fn percent(share: f64) -> String {
-    let value = share * 100.0;
-    if value < 10.0 {
-        format!("{value:.1}%")
-    } else {
-        format!("{value:.0}%")
     }
 }

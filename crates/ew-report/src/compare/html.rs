@@ -1,9 +1,9 @@
 //! A comparison as one page: bars with their intervals, and the tables.
 
+use super::lines::{notes, sides, status};
 use super::tables::{change_words, estimated, probability, ratio_words, tables};
-use super::{notes, sides, status};
-use crate::ReportError;
 use crate::catalogue::comparison::{comparison_sentence, side_name};
+use crate::error::ReportError;
 use crate::html::render_page;
 use crate::words::one_line;
 use ew_model::analysis::Estimate;

@@ -1,11 +1,10 @@
 //! The tables of a comparison, the same in every form.
 
-use super::change;
 use crate::words::{MISSING, fine_percent, one_line, or_missing, with_interval};
 use ew_model::analysis::Estimate;
 use ew_model::comparison::{
-    Comparison, HostComparison, Method, Metric, MetricComparison, PairComparison, RoleComparison,
-    StageComparison,
+    Change, Comparison, HostComparison, Method, Metric, MetricComparison, PairComparison,
+    RoleComparison, StageComparison,
 };
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 
@@ -249,5 +248,15 @@ fn method(metric: &MetricComparison) -> String {
         Method::DifferentFlows { base, other } => format!("{base} and {other} flows"),
         Method::Rounds { base, other } => format!("{base} and {other} rounds"),
         Method::Runs { base, other } => format!("{base} and {other} runs"),
+    }
+}
+
+pub(super) fn change(change: Change) -> &'static str {
+    match change {
+        Change::Better => "better",
+        Change::Worse => "worse",
+        Change::Different => "different",
+        Change::None => "no difference",
+        Change::Unknown => "unknown",
     }
 }

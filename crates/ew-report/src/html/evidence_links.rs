@@ -5,7 +5,7 @@
 //! stages are between backquotes, hosts and racks by their names. What it names and the page
 //! shows becomes a link.
 
-use super::page::{host_anchor, rack_anchor, stage_anchor};
+use super::anchors::{host_anchor, rack_anchor, stage_anchor};
 use super::panels::has_panel;
 use crate::words::{host_name, one_line, rack_name};
 use ew_model::analysis::RackPairAnalysis;

@@ -3,22 +3,22 @@
 //! laid out and drawn is in [`drawing`].
 
 mod drawing;
+mod parts;
 
 use super::accused::{Accused, Mark};
-use super::page::{host_anchor, rack_anchor};
+use super::anchors::{host_anchor, rack_anchor};
 use crate::view::Tone;
 use crate::words::{host_name, host_state, plural, rack_name, rate};
 use drawing::Shape;
+use ew_model::Analysis;
 use ew_model::analysis::{HostAnalysis, HostState, RackAnalysis, UplinkAnalysis};
 use ew_model::finding::{Cause, Finding, Severity, Subject};
 use ew_model::inventory::RackId;
-use ew_model::{Analysis, HostId};
+use parts::{Gauge, HostClass, HostPart, MAX_WIRES, PairPart, Parts, RackPart, Wire};
 use serde::Serialize;
 
 /// More hosts than this are drawn as dots, and only accused ones are named.
 const MAX_NAMED: usize = 48;
-/// More parallel paths than this are one thick line.
-const MAX_WIRES: usize = 16;
 
 /// The drawing, laid out for two widths of the page.
 #[derive(Serialize)]
@@ -26,81 +26,6 @@ pub(super) struct Fabric {
     wide: String,
     narrow: String,
     has_racks: bool,
-}
-
-/// Everything that is drawn.
-struct Parts {
-    /// What connects the racks, in words. `None` without racks.
-    spine: Option<String>,
-    racks: Vec<RackPart>,
-    pairs: Vec<PairPart>,
-    is_dense: bool,
-    /// In words, for those who do not see it.
-    summary: String,
-}
-
-struct RackPart {
-    /// `None` for hosts without a rack.
-    id: Option<RackId>,
-    name: String,
-    /// Where its uplinks are shown in figures, or explained.
-    to: String,
-    about: String,
-    /// Out of the rack and into it.
-    gauges: Vec<Gauge>,
-    marks: Vec<Mark>,
-    wires: Vec<Wire>,
-    hosts: Vec<HostPart>,
-}
-
-/// One direction of a rack's uplinks. Shares are of what the rack's hosts can do together.
-struct Gauge {
-    arrow: char,
-    text: String,
-    class: &'static str,
-    /// Load: the max that was carried in a round.
-    carried: f64,
-    /// `None` where the uplinks were not seen to limit.
-    capacity: Option<f64>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wire {
-    Used,
-    Bad,
-    Unused,
-}
-
-struct HostPart {
-    id: HostId,
-    name: String,
-    to: String,
-    about: String,
-    state: HostClass,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum HostClass {
-    Fine,
-    Fault,
-    Notice,
-    Gone,
-}
-
-/// Two hosts between which something is wrong.
-struct PairPart {
-    src: HostId,
-    dst: HostId,
-    to: String,
-    about: String,
-    class: &'static str,
-}
-
-impl RackPart {
-    fn accusations(&self) -> usize {
-        let is_accused = |host: &&HostPart| host.state != HostClass::Fine;
-        self.marks.len() + self.hosts.iter().filter(is_accused).count()
-    }
 }
 
 /// `None` where no host came up.

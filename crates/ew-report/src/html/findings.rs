@@ -1,7 +1,8 @@
 //! The findings' cards: what was found, what it rests on, and where to see that.
 
+use super::anchors::{host_anchor, rack_anchor};
 use super::evidence_links::{EvidenceLink, EvidenceLinks};
-use super::page::{host_anchor, rack_anchor, rich, unbroken};
+use super::rich_text::{rich, unbroken};
 use crate::view::FindingWords;
 use crate::words::{capitalised, full_sentence, host_name, rack_name};
 use ew_model::Analysis;

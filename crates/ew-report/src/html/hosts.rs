@@ -1,7 +1,7 @@
 //! The table of hosts: a row each, with the worst of what its counters report.
 
 use super::accused::{Accused, Mark};
-use super::page::host_anchor;
+use super::anchors::host_anchor;
 use super::panels::{has_panel, link_words};
 use crate::host_figures::{DISK_TOLD, cpu_parts, link_share, name_of_stage};
 use crate::view::{HostWords, RateWords, payload_ceiling};

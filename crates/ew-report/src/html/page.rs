@@ -1,24 +1,24 @@
 //! What the page's template shows: every number already in words.
 
 use super::accused::{Accused, Mark};
+use super::anchors::rack_anchor;
 use super::fabric::{self, Fabric};
 use super::findings::{self, Card, Headline};
 use super::hosts::{self, HostsView};
 use super::matrix::MapsView;
+use super::rich_text::rich;
 use super::run_line::{self, RunLine};
 use super::{chart, matrix, panels, spectrum, sweep_chart};
 use crate::catalogue::basis::nic_source;
-use crate::figures::{Figures, stage_name};
-use crate::sweep::stages_outside_sweeps;
+use crate::figures::{Figures, stage_name, stages_outside_sweeps};
 use crate::view::{RackPairWords, View, payload_ceiling};
 use crate::words::{
-    MISSING, capitalised, code_spans, duration, healthy_knee, one_line, plural, rack_name, rate,
-    utc,
+    MISSING, capitalised, duration, healthy_knee, one_line, plural, rack_name, rate, utc,
 };
 use ew_model::Analysis;
+use ew_model::RackId;
 use ew_model::analysis::{HostState, RackPairAnalysis, StageAnalysis};
 use ew_model::sweep::SweepAnalysis;
-use ew_model::{HostId, RackId};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -189,23 +189,6 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
     })
 }
 
-/// Text as HTML in which nothing is markup but code between backquotes, and ranges stay on one
-/// line.
-pub(super) fn rich(text: &str) -> String {
-    code_spans(text)
-        .into_iter()
-        .map(|(is_code, piece)| match is_code {
-            true => format!("<code>{}</code>", chart::escaped(piece)),
-            false => chart::escaped(&unbroken(piece)),
-        })
-        .collect()
-}
-
-/// A line may break after an en dash; a word joiner (U+2060) forbids it.
-pub(super) fn unbroken(text: &str) -> String {
-    text.replace('\u{2013}', "\u{2013}\u{2060}")
-}
-
 fn timeline(stage: &StageAnalysis) -> Option<ChartView> {
     Some(ChartView {
         title: stage_name(stage),
@@ -374,18 +357,6 @@ fn ceiling_tile(analysis: &Analysis) -> Tile {
             None => nic_source(analysis.basis.nic_rate_source).into(),
         },
     }
-}
-
-pub(super) fn host_anchor(host: HostId) -> String {
-    format!("host-{}", host.0)
-}
-
-pub(super) fn stage_anchor(stage: usize) -> String {
-    format!("stage-{stage}")
-}
-
-pub(super) fn rack_anchor(from: RackId, to: RackId) -> String {
-    format!("rack-{}-{}", from.0, to.0)
 }
 
 fn rack_pair(pair: &RackPairAnalysis, words: &RackPairWords, mark: Option<Mark>) -> RackPairView {

@@ -4,10 +4,11 @@
 use super::chart::short_rate;
 use super::lines::{Plot, STYLES, Series, short};
 use super::render_page;
+use crate::error::ReportError;
+use crate::storage;
 use crate::storage::{fan_in_lines, hdfs_line, job_line, notes, step_text, verdict};
 use crate::view::Tone;
 use crate::words::{one_line, or_missing, percent, plural};
-use crate::{ReportError, storage};
 use ew_analyze::storage::fan_in::{Axis, FanIn, FanInPoint};
 use ew_analyze::storage::job::{StepAnalysis, StorageAnalysis};
 use ew_analyze::storage::nodes::{MovedPoint, NodeFigures, NodePoint, NodeRole};

@@ -1,6 +1,6 @@
 //! k8s-netperf's result tables: the same columns in the same order.
 
-use super::{NodeCpu, PodCpu, Row};
+use super::row::{NodeCpu, PodCpu, Row};
 use crate::words::or_missing;
 
 /// A table's heading words before and after those that every table has.

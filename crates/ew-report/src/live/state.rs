@@ -1,7 +1,7 @@
 //! A run so far as one JSON document, for the live page.
 
 use super::tally::{StageTally, Tally};
-use crate::ReportError;
+use crate::error::ReportError;
 use crate::words::{one_line, outcome, rate};
 use ew_model::facts::HostSample;
 use ew_model::finding::WordedVerdict;

@@ -1,9 +1,10 @@
 //! Storage runs, for people and for programs.
 
 use super::hadoop;
+use crate::error::ReportError;
+use crate::format::TextStyle;
 use crate::table::{table, wrap};
 use crate::words::{MISSING, count, duration, one_line, or_missing, percent, plural, rate};
-use crate::{ReportError, TextStyle};
 use ew_analyze::storage::dfsio;
 use ew_analyze::storage::fan_in::{Axis, FanIn, FanInPoint, Term};
 use ew_analyze::storage::job::{ClientFigures, StepAnalysis, StorageAnalysis};

@@ -1,8 +1,9 @@
 //! The answer of `eastwest size`, for people and for programs.
 
+use crate::error::ReportError;
+use crate::format::TextStyle;
 use crate::table::{table, wrap};
 use crate::words::or_missing;
-use crate::{ReportError, TextStyle};
 use ew_analyze::storage::sizing::{
     Answer, Bound, Constraint, Need, Operation, Passage, Question, Redundancy,
 };

@@ -1,8 +1,9 @@
 //! Which run it was, and what its rates were compared with.
 
+use super::ceiling::ceiling_words;
 use super::stages::start_skew_p99;
-use crate::catalogue::basis::{efficiency_source, nic_source};
-use crate::words::{MISSING, duration, one_line, or_missing, outcome, plural, rate, utc};
+use crate::catalogue::basis::efficiency_source;
+use crate::words::{MISSING, duration, one_line, or_missing, outcome, plural, utc};
 use ew_model::Analysis;
 use ew_model::analysis::{HostAnalysis, HostState};
 use ew_model::units::{format_bytes, format_duration_ns};
@@ -75,24 +76,6 @@ pub(super) fn all(analysis: &Analysis) -> Vec<(&'static str, String)> {
         ("command", one_line(&run.command.join(" "))),
         ("repeat", repeat(analysis)),
     ]
-}
-
-/// What rates were compared with: the line rate taken and the payload it can carry.
-pub(crate) fn ceiling_words(analysis: &Analysis) -> String {
-    let basis = &analysis.basis;
-    format!(
-        "reference NIC rate {} ({}), max goodput {}",
-        rate(basis.nic_bits_per_sec),
-        nic_source(basis.nic_rate_source),
-        rate(payload_ceiling(analysis)),
-    )
-}
-
-/// Goodput that a reference host's line rate can carry, bits per second: line rate times
-/// efficiency.
-pub(crate) fn payload_ceiling(analysis: &Analysis) -> Option<f64> {
-    let ceiling = analysis.basis.nic_bits_per_sec? * analysis.basis.efficiency;
-    (ceiling.is_finite() && ceiling > 0.0).then_some(ceiling)
 }
 
 /// What hosts have, with their number, most first: `6.12.0 (7 hosts), 6.1.0 (1 host)`.

@@ -1,6 +1,6 @@
 //! Findings in words.
 
-use super::Tone;
+use super::tone::Tone;
 use crate::catalogue;
 use crate::words::{cause, one_line, quantity, severity, severity_status, shortened};
 use ew_model::finding::{Finding, Quantity, Severity, Subject};

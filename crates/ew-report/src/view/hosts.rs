@@ -1,6 +1,7 @@
 //! Hosts in words.
 
-use super::{RateWords, filled_table};
+use super::filled_table::filled_table;
+use super::rate_words::RateWords;
 use crate::figures::Figures;
 use crate::words::{
     MISSING, count, duration, host_name, host_state, or_missing, percent, plural, rack_of,

@@ -1,6 +1,5 @@
 //! What was measured, and what was not.
 
-use super::MissedThreshold;
 use crate::words::{host_name, host_state, one_line, plural};
 use ew_model::Analysis;
 use ew_model::analysis::{HostAnalysis, HostPair, HostState};
@@ -11,6 +10,12 @@ use std::collections::BTreeMap;
 
 /// Up to this many reasons for missing pairs are listed.
 const REASONS_LISTED: usize = 10;
+
+pub(crate) struct MissedThreshold {
+    /// "FAIL" or "NO DATA".
+    pub(crate) word: &'static str,
+    pub(crate) text: String,
+}
 
 pub(super) fn hosts(analysis: &Analysis) -> Vec<String> {
     let gone = |host: &&HostAnalysis| host.state != HostState::Alive;

@@ -1,6 +1,6 @@
 //! What racks reach among each other, in words.
 
-use super::RateWords;
+use super::rate_words::RateWords;
 use crate::catalogue::racks::undetermined;
 use crate::figures::Figures;
 use crate::words::{MISSING, knee, or_missing, rack_name, rate, ratio_with_interval};

@@ -1,9 +1,9 @@
 //! Stages in words.
 
-use super::{ceiling_words, filled_table};
+use super::ceiling::ceiling_words;
+use super::filled_table::filled_table;
 use crate::convergence;
-use crate::figures::{Figures, mode_notes, stage_name};
-use crate::sweep::stages_outside_sweeps;
+use crate::figures::{Figures, mode_notes, stage_name, stages_outside_sweeps};
 use crate::words::{MISSING, count, duration, estimated_rate, fine_percent, one_line, plural};
 use ew_model::Analysis;
 use ew_model::analysis::StageAnalysis;

@@ -1,6 +1,6 @@
 //! The kubelet's CPU limit, of either end.
 
-use super::{Case, of_unknown_share};
+use super::case::{Case, of_unknown_share};
 use crate::telemetry::Quota;
 use ew_model::HostId;
 use ew_model::facts::HostSample;

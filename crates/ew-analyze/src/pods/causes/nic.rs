@@ -1,6 +1,6 @@
 //! The node's own NIC, which pods and node share.
 
-use super::{Case, of_unknown_share};
+use super::case::{Case, of_unknown_share};
 use crate::telemetry::Cover;
 use ew_model::HostId;
 use ew_model::facts::{HostSample, InterfaceCounters};

@@ -1,8 +1,8 @@
 //! Smaller packets in pods than on nodes, with or without a tunnel around them.
 
-use super::super::MIN_DIFFERENCE;
-use super::Case;
+use super::case::Case;
 use crate::observations::StageView;
+use crate::pods::difference::MIN_DIFFERENCE;
 use crate::stats::median;
 use ew_model::HostId;
 use ew_model::ceiling::{Framing, LinkCounting, MessageCost, Transport};

@@ -1,6 +1,5 @@
 //! Why a path is lower than its baseline: as the sentence has it, and the counters behind it.
 
-use super::percent;
 use crate::catalogue::{conntrack, proof};
 use ew_model::finding::Evidence;
 use ew_model::pods::{
@@ -286,4 +285,14 @@ fn nic_counters(found: &NodeNic, path: &PodFigures, names: &Inventory) -> Eviden
         ),
         format!("hosts.parquet: host = {node}, interface = {name}"),
     )
+}
+
+/// Three significant digits at most, as a reader of percentages expects.
+pub(super) fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if value < 10.0 {
+        format!("{value:.1}%")
+    } else {
+        format!("{value:.0}%")
+    }
 }

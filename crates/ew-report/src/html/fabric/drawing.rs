@@ -2,7 +2,7 @@
 //! and each rack's parallel paths lead up to it. Lengths are pixels at a zoom of one.
 
 use super::super::accused::Mark;
-use super::{Gauge, HostClass, HostPart, MAX_WIRES, PairPart, Parts, RackPart, Wire};
+use super::parts::{Gauge, HostClass, HostPart, MAX_WIRES, PairPart, Parts, RackPart, Wire};
 use crate::html::chart::escaped;
 use ew_model::HostId;
 use std::collections::BTreeMap;

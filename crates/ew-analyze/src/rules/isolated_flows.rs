@@ -1,0 +1,33 @@
+//! Flows that were alone at both ends.
+
+use crate::observations::Observations;
+use ew_model::record::{EndRecord, FlowRecord};
+
+/// Rows of capacity tests whose flow was alone at both ends; and those of each host, since rules
+/// look at every host next to all others.
+#[derive(Debug)]
+pub(crate) struct IsolatedFlows<'a> {
+    pub(super) all: Vec<&'a FlowRecord>,
+    pub(super) ends: Vec<Vec<&'a EndRecord>>,
+}
+
+impl<'a> IsolatedFlows<'a> {
+    pub(crate) fn new(observations: &'a Observations<'a>) -> Self {
+        let rounds = observations.judged().flat_map(|stage| &stage.rounds);
+        let all: Vec<&FlowRecord> = rounds
+            .flat_map(|round| {
+                let rows = round.records.iter().zip(&round.isolated);
+                rows.filter(|(_, isolated)| **isolated).map(|(row, _)| *row)
+            })
+            .collect();
+        let mut ends = vec![Vec::new(); observations.inventory().hosts.len()];
+        for row in &all {
+            for (host, end) in [(row.src, &row.sender), (row.dst, &row.receiver)] {
+                if let (Some(of_host), Some(end)) = (ends.get_mut(host.index()), end) {
+                    of_host.push(end);
+                }
+            }
+        }
+        Self { all, ends }
+    }
+}

@@ -1,0 +1,134 @@
+//! What limits hosts that are all alike below what they could do.
+
+use super::case::Case;
+use super::peers::of_stages;
+use super::receive_window::limited_share;
+use crate::quality::THROTTLED;
+use crate::stats::median;
+use ew_model::HostId;
+use ew_model::finding::details::SharedLimit;
+use ew_model::record::{EndRecord, FlowRecord};
+
+/// A connection's thread that uses this much of a CPU has no time left.
+const WHOLE_CPU: f64 = 0.90;
+/// Share of busy time that a window or buffer limited.
+const LIMITED: f64 = 0.3;
+/// A single connection does so much less than several.
+const LESS: f64 = 0.85;
+
+/// The first limit that most of the hosts share, of hosts that do `rate` bits per second with
+/// several connections.
+pub(super) fn limit(case: &Case<'_>, hosts: &[HostId], rate: f64) -> Option<SharedLimit> {
+    quota(case, hosts)
+        .or_else(|| core(case, Flows::All))
+        .or_else(|| window(case, Flows::All))
+        .or_else(|| send_buffer(case, Flows::All))
+        .or_else(|| per_connection(case, rate))
+}
+
+fn quota(case: &Case<'_>, hosts: &[HostId]) -> Option<SharedLimit> {
+    let shares = hosts
+        .iter()
+        .filter_map(|host| of_stages(case, *host, |stage| stage.throttled_share));
+    let share = median(&shares.collect::<Vec<_>>()).filter(|share| *share >= THROTTLED)?;
+    Some(SharedLimit::CpuQuota {
+        throttled_share: share,
+    })
+}
+
+pub(super) fn core(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {
+    let cpus = cpus_per_connection(case, which)?;
+    (cpus >= WHOLE_CPU).then_some(SharedLimit::FullThreads { cpu_share: cpus })
+}
+
+pub(super) fn window(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {
+    let share = of_flows(case, which, |row| {
+        limited_share(row, |info| info.receive_window_limited_us)
+    })?;
+    (share >= LIMITED).then(|| SharedLimit::ReceiveWindow {
+        limited_share: share,
+        round_trip_ns: round_trip_ns(case, which),
+    })
+}
+
+/// The median of isolated flows.
+fn round_trip_ns(case: &Case<'_>, which: Flows) -> Option<u64> {
+    let of_row = |row: &FlowRecord| {
+        let streams = &row.sender.as_ref()?.streams;
+        Some(f64::from(streams.first()?.tcp_info?.rtt_us))
+    };
+    of_flows(case, which, of_row).map(|rtt_us| (1e3 * rtt_us) as u64)
+}
+
+pub(super) fn send_buffer(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {
+    let share = of_flows(case, which, |row| {
+        limited_share(row, |info| info.send_buffer_limited_us)
+    })?;
+    (share >= LIMITED).then_some(SharedLimit::SendBuffer {
+        limited_share: share,
+    })
+}
+
+pub(super) fn per_connection(case: &Case<'_>, rate: f64) -> Option<SharedLimit> {
+    let limit = case
+        .network
+        .connection_limit()
+        .filter(|limit| *limit < LESS * rate)?;
+    Some(SharedLimit::Connection {
+        bits_per_sec: limit,
+        several_bits_per_sec: rate,
+    })
+}
+
+/// Median over isolated flows of the CPUs that the busier end's threads used, per connection.
+fn cpus_per_connection(case: &Case<'_>, which: Flows) -> Option<f64> {
+    let mut shares = Vec::new();
+    for round in case.observations.judged().flat_map(|stage| &stage.rounds) {
+        let threads = round.streams_by_host();
+        let of_end = |host: HostId, end: &EndRecord| {
+            let used = end.cpu?.engine_ns as f64 / end.window_ns.max(1) as f64;
+            Some(used / f64::from(threads.get(&host).copied().unwrap_or(1)))
+        };
+        let rows = round.records.iter().zip(&round.isolated);
+        for (row, _) in rows.filter(|(row, isolated)| **isolated && which.has(row)) {
+            let ends = [(row.src, &row.sender), (row.dst, &row.receiver)];
+            let known = ends
+                .into_iter()
+                .filter_map(|(host, end)| of_end(host, end.as_ref()?));
+            shares.extend(known.max_by(f64::total_cmp));
+        }
+    }
+    median(&shares)
+}
+
+/// Which isolated flows are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flows {
+    All,
+    /// Several connections fill a link that none of them fills alone, and then wait for it and not
+    /// for their windows.
+    SingleConnections,
+}
+
+impl Flows {
+    fn has(self, row: &FlowRecord) -> bool {
+        let connections = row.sender.as_ref().map_or(0, |end| end.streams.len());
+        self == Self::All || connections == 1
+    }
+}
+
+/// Median over isolated flows of the capacity tests.
+fn of_flows(
+    case: &Case<'_>,
+    which: Flows,
+    figure: impl Fn(&FlowRecord) -> Option<f64>,
+) -> Option<f64> {
+    let flows = case
+        .isolated_flows
+        .all
+        .iter()
+        .filter(|row| which.has(row))
+        .copied();
+    let flows = flows.filter_map(figure);
+    median(&flows.collect::<Vec<_>>())
+}

@@ -1,0 +1,71 @@
+//! Connections: their name, as seen in a round, and as judged over all rounds.
+
+use ew_model::HostId;
+use ew_model::record::FlowRecord;
+use std::net::IpAddr;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) src: HostId,
+    pub(super) dst: HostId,
+    /// Source and destination port of the opening end.
+    pub(super) ports: (u16, u16),
+}
+
+/// A judged connection.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    pub(super) src: HostId,
+    pub(super) dst: HostId,
+    pub(super) racks: (usize, usize),
+    /// The router at which its path parts from others.
+    pub(super) via: Option<IpAddr>,
+    pub(super) is_bad: bool,
+    pub(super) of_pace: f64,
+    pub(super) retransmitted: f64,
+}
+
+/// A connection in one round.
+pub(super) struct Seen {
+    pub(super) key: Key,
+    pub(super) rate: f64,
+    pub(super) segments: f64,
+    /// Retransmitted.
+    pub(super) lost: f64,
+}
+
+impl Seen {
+    /// Share of segments retransmitted.
+    pub(super) fn loss(&self) -> f64 {
+        self.lost / self.segments
+    }
+}
+
+/// Every connection of a flow.
+pub(super) fn connections_of(row: &FlowRecord) -> Vec<Seen> {
+    let (Some(sender), Some(receiver)) = (&row.sender, &row.receiver) else {
+        return Vec::new();
+    };
+    let streams = sender.streams.iter().filter_map(|sent| {
+        let mut received = receiver.streams.iter();
+        let received =
+            received.find(|r| (r.local_port, r.peer_port) == (sent.peer_port, sent.local_port))?;
+        let rate = received.bytes as f64 / receiver.window_ns.max(1) as f64;
+        let mss = sent
+            .tcp_info
+            .map_or(1448, |info| info.send_mss_bytes.max(1));
+        let segments = (sent.bytes as f64 / f64::from(mss)).max(1.0);
+        let key = Key {
+            src: row.src,
+            dst: row.dst,
+            ports: (sent.local_port, sent.peer_port),
+        };
+        Some(Seen {
+            key,
+            rate,
+            segments,
+            lost: sent.retransmits.unwrap_or(0) as f64,
+        })
+    });
+    streams.collect()
+}
