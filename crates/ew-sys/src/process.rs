@@ -168,8 +168,8 @@ pub fn usage() -> Usage {
     }
 }
 
-/// Gives the system back what this process has freed (malloc_trim(3)) and its allocator keeps: before
-/// something that takes much itself.
+/// Gives the system back what this process has freed and its allocator keeps (malloc_trim(3)):
+/// before something that takes much itself.
 pub fn give_back_memory() {
     // SAFETY: malloc_trim takes a number and touches only what is free.
     #[cfg(target_env = "gnu")]

@@ -179,7 +179,10 @@ impl Reader<'_> {
                     .extend(found.into_iter().map(|(names, _)| names));
                 continue;
             }
-            if let TokenTree::Group(group) = &level[at] {
+            let is_scope = at > 0 && ident(level.get(at - 1)).is_some_and(|word| word == "pub");
+            if let TokenTree::Group(group) = &level[at]
+                && !is_scope
+            {
                 self.read(group.stream());
             }
             at += 1;
@@ -245,7 +248,8 @@ fn leaves(tokens: &[TokenTree], base: Names, found: &mut Vec<(Names, String)>) -
         }
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
             let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-            for part in inner.split(|token| is_punct(Some(token), ',')) {
+            let parts = inner.split(|token| is_punct(Some(token), ','));
+            for part in parts.filter(|part| !part.is_empty()) {
                 leaves(part, base.clone(), found);
             }
             1
@@ -292,7 +296,7 @@ mod tests {
     #[test]
     fn a_registry_above_its_trait_is_none() {
         let registry = "mod one; mod tool; pub(crate) use tool::Tool; fn all() { one::One; }";
-        let one = "use super::Tool;";
+        let one = "use super::{Tool,};";
         let files = [("t/mod.rs", registry), ("t/one.rs", one), ("t/tool.rs", "")];
         assert_eq!(circles(&files), [""; 0]);
         let files = [
@@ -304,7 +308,7 @@ mod tests {
 
     #[test]
     fn tests_and_other_crates_are_no_imports() {
-        let a = "use std::b::B; fn f(x: X) { x.b::<u8>(); } #[cfg(test)] mod tests { use crate::b::B; }";
+        let a = "use std::b::B; pub(in crate::b) fn f(x: X) { x.b::<u8>(); } #[cfg(test)] mod tests { use crate::b::B; }";
         let files = [
             ("lib.rs", "mod a; mod b;"),
             ("a.rs", a),
