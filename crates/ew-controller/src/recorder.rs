@@ -30,6 +30,8 @@ pub(crate) struct Recorder<'a> {
     failure: Option<StoreError>,
     /// Not written since the last event that was.
     lost: u64,
+    /// When the last event was.
+    last_ns: u64,
     limit_bytes: u64,
 }
 
@@ -40,11 +42,13 @@ impl<'a> Recorder<'a> {
             shown,
             failure: None,
             lost: 0,
+            last_ns: 0,
             limit_bytes: MAX_EVENTS_BYTES,
         }
     }
 
     pub(crate) fn take(&mut self, event: &RecordedEvent) {
+        self.last_ns = event.at_ns;
         let is_sample = matches!(event.event, RunEvent::HostSampled { .. });
         if is_sample && self.writer.written_bytes() >= self.limit_bytes {
             self.lost += 1;
@@ -84,7 +88,7 @@ impl<'a> Recorder<'a> {
     /// After the last event. The first failure to write.
     pub(crate) fn close(mut self) -> Option<StoreError> {
         if self.lost > 0 {
-            self.mark_lost(0);
+            self.mark_lost(self.last_ns);
         }
         self.failure
     }

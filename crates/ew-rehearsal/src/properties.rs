@@ -356,7 +356,7 @@ fn is_full_at_end(trace: &Trace) -> bool {
     last_ns.is_some_and(|end_ns| end_ns > trace.took_ns)
 }
 
-/// What waits for disk and terminal is bounded, and both get the same where it is little.
+/// What waits for the terminal is bounded; where that is not little, all that is recorded is shown.
 fn waiting(trace: &Trace) -> Option<String> {
     let limit = trace.drawn.desk.max_waiting_bytes;
     let most = trace.most_waiting[1];

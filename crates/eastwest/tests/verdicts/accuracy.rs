@@ -76,7 +76,6 @@ fn the_demo_names_its_slow_host_and_its_ratio_and_nothing_else() {
 }
 
 #[test]
-#[ignore = "long; make test-engines runs it"]
 fn a_clean_one_to_one_network_is_found_clean() {
     if !can_run_labs() {
         return;
@@ -94,7 +93,6 @@ fn a_clean_one_to_one_network_is_found_clean() {
 }
 
 #[test]
-#[ignore = "long; make test-engines runs it"]
 fn random_picks_with_collisions_accuse_nobody() {
     if !can_run_labs() {
         return;
@@ -120,7 +118,6 @@ fn random_picks_with_collisions_accuse_nobody() {
 }
 
 #[test]
-#[ignore = "long; make test-engines runs it"]
 fn a_mesh_of_sixteen_measures_every_ordered_pair_once_and_starts_together() {
     if !can_run_labs() {
         return;

@@ -11,7 +11,6 @@ fn a_small_receive_buffer_is_named() {
 }
 
 #[test]
-#[ignore = "long; make test-engines runs it"]
 fn a_small_send_buffer_is_named() {
     assert_named("r2h1", "send-buffer: 4096", "send-buffer");
 }
@@ -33,7 +32,6 @@ fn a_link_that_loses_packets_is_named() {
 
 /// A full path loses what does not fit: that is no fault of its own.
 #[test]
-#[ignore = "long; make test-engines runs it"]
 fn a_narrow_uplink_is_named_and_not_its_losses() {
     let Some(finished) = run("rack: r2, uplink: 40M") else {
         return;

@@ -4,7 +4,6 @@ use crate::common::{TestLab, can_run_labs};
 use serde_json::Value;
 
 #[test]
-#[ignore = "long; make test-engines runs it"]
 fn messages_at_a_load_are_compared_with_the_same_sizes_alone() {
     if !can_run_labs() {
         return;

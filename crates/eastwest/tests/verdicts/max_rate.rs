@@ -32,7 +32,6 @@ fn a_ratio_is_found_with_30_percent_and_no_nic_carries_more() {
 
 /// Wire bytes count, of all streams together.
 #[test]
-#[ignore = "long; make test-engines runs it"]
 fn with_10_percent_no_nic_carries_more_than_11() {
     if !can_run_labs() {
         return;

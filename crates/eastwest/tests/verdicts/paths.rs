@@ -18,7 +18,6 @@ tests:
 /// Path 3 of r2 carries a quarter out of the rack, and path 2 of r3 is down. The lab numbers the
 /// links above rack R from 198.19.R.1 by four, the upper end first.
 #[test]
-#[ignore = "long; make test-engines runs it"]
 fn a_narrow_path_and_one_that_is_down_are_named_by_their_routers() {
     if !can_run_labs() {
         return;
