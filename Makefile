@@ -46,7 +46,7 @@ check:
 	scripts/check-macos.sh
 
 # Binaries come first, since tests of other packages start them, and together with the tests: built alone they have other features of their dependencies, and all
-# would be compiled twice. No crate has tests in its documentation. Most tests wait for flows and labs: more of them at once than CPUs, but for those of verdicts, which need the CPUs.
+# would be compiled twice. No crate has tests in its documentation. Most tests wait for flows and labs: more of them at once than CPUs.
 BUILD_FOR_TESTS = cargo build --locked --workspace --bins --tests
 
 test:
@@ -55,7 +55,7 @@ test:
 	export INSTA_UPDATE=no failed=; \
 	RUST_TEST_THREADS=4 scripts/test.sh --locked --workspace --exclude eastwest --lib --bins --tests --no-fail-fast || failed=yes; \
 	RUST_TEST_THREADS=4 scripts/test.sh --locked --package eastwest --bins --test e2e --no-fail-fast || failed=yes; \
-	scripts/test.sh --locked --package eastwest --test verdicts || failed=yes; \
+	RUST_TEST_THREADS=4 scripts/test.sh --locked --package eastwest --test verdicts || failed=yes; \
 	test -z "$$failed"
 
 test-engines:

@@ -2,11 +2,9 @@
 //! left behind.
 
 use serde_json::Value;
-use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -49,26 +47,16 @@ pub(crate) fn has_tool(name: &str) -> bool {
         .any(|dir| Path::new(dir).join(name).exists())
 }
 
-/// Labs of tests carry so little that two leave most of the CPUs idle, and are read locked. What
-/// needs them all is write locked: a test's figures must not depend on another test.
-pub(crate) static LABS: RwLock<()> = RwLock::new(());
-
-/// A lab that goes down with the test.
+/// A lab that goes down with the test. It carries so little that several leave most of the CPUs idle.
 pub(crate) struct TestLab {
     pub(crate) name: String,
     pub(crate) dir: PathBuf,
     pub(crate) work: TempDir,
-    /// What keeps other labs away, or lets them be.
-    _guard: Box<dyn Any + Sync>,
 }
 
 impl TestLab {
-    /// A lab that others may run next to. `yaml` without a name: it gets one of its own.
+    /// `yaml` without a name: it gets one of its own.
     pub(crate) fn up(yaml: &str) -> Self {
-        Self::guarded(yaml, LABS.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(crate) fn guarded(yaml: &str, guard: impl Any + Sync) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("t{}-{number}", std::process::id());
@@ -90,7 +78,6 @@ impl TestLab {
             name,
             dir,
             work,
-            _guard: Box::new(guard),
         }
     }
 

@@ -1,7 +1,6 @@
 //! The numbers against the lab's known truth.
 
-use crate::common::{Finished, LABS, TestLab, can_run_labs, eastwest, text, word};
-use std::sync::PoisonError;
+use crate::common::{Finished, TestLab, can_run_labs, eastwest, text, word};
 
 /// Payload of a 200 Mb/s link with MTU 1500, as Linux queueing disciplines count frames.
 const TRUTH_BITS_PER_SEC: f64 = 200e6 * 1448.0 / 1514.0;
@@ -11,8 +10,8 @@ fn one_flow_alone_is_within_one_percent() {
     if !can_run_labs() {
         return;
     }
-    let lab = alone("racks: 1\nhosts-per-rack: 2\nnic: 200M\n");
-    let finished = lab.run("pair", &["--set", "duration=2s", "--set", "samples=6"]);
+    let lab = TestLab::up("racks: 1\nhosts-per-rack: 2\nnic: 200M\n");
+    let finished = lab.run("pair", &["--set", "duration=1s", "--set", "samples=5"]);
     let measured = finished.json["stages"][0]["flow_bits_per_sec"]["value"]
         .as_f64()
         .unwrap();
@@ -24,11 +23,6 @@ fn one_flow_alone_is_within_one_percent() {
     );
 }
 
-/// A lab without others next to it.
-pub(crate) fn alone(yaml: &str) -> TestLab {
-    TestLab::guarded(yaml, LABS.write().unwrap_or_else(PoisonError::into_inner))
-}
-
 /// The demo's truth: 4:1, and r2h3 at half its rate. Nothing else is reported about anybody, and
 /// the last ten lines on a terminal name both.
 #[test]
@@ -36,7 +30,6 @@ fn the_demo_names_its_slow_host_and_its_ratio_and_nothing_else() {
     if !can_run_labs() {
         return;
     }
-    let _alone = LABS.write().unwrap_or_else(PoisonError::into_inner);
     let work = tempfile::tempdir().unwrap();
     let mut demo = eastwest();
     demo.args(["demo", "--format", "json", "--runs-dir"]);
@@ -80,7 +73,7 @@ fn a_clean_one_to_one_network_is_found_clean() {
     if !can_run_labs() {
         return;
     }
-    let lab = alone("racks: 3\nhosts-per-rack: 3\nnic: 100M\noversubscription: 1\n");
+    let lab = TestLab::up("racks: 3\nhosts-per-rack: 3\nnic: 100M\noversubscription: 1\n");
     let args = [&QUICK_QUALIFY[..], &["--set", "expect.oversubscription=1"]].concat();
     let finished = lab.run("qualify", &args);
     assert_eq!(
@@ -97,7 +90,7 @@ fn random_picks_with_collisions_accuse_nobody() {
     if !can_run_labs() {
         return;
     }
-    let lab = alone("racks: 2\nhosts-per-rack: 4\nnic: 100M\noversubscription: 1\n");
+    let lab = TestLab::up("racks: 2\nhosts-per-rack: 4\nnic: 100M\noversubscription: 1\n");
     let finished = lab.run(
         "random-cross-rack",
         &["--seed", "3", "--set", "duration=1s"],
@@ -122,7 +115,7 @@ fn a_mesh_of_sixteen_measures_every_ordered_pair_once_and_starts_together() {
     if !can_run_labs() {
         return;
     }
-    let lab = alone("racks: 2\nhosts-per-rack: 8\nnic: 50M\noversubscription: 1\n");
+    let lab = TestLab::up("racks: 2\nhosts-per-rack: 8\nnic: 50M\noversubscription: 1\n");
     let finished = lab.run(
         "mesh",
         &[

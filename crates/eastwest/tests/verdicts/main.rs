@@ -1,5 +1,5 @@
 //! What is reported about labs whose truth is known. A test binary of its own, since cargo runs one
-//! binary after the other: no other test takes the CPU that the labs' hosts need.
+//! binary after the other: no test but these takes the CPU that the labs' hosts need.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -1,7 +1,7 @@
 //! What `--max-rate` lets through, by the hosts' own interface counters, and what is found below
 //! it.
 
-use super::accuracy::{QUICK_QUALIFY, alone, assert_oversubscription};
+use super::accuracy::{QUICK_QUALIFY, assert_oversubscription};
 use crate::common::{TestLab, can_run_labs, text};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,7 +14,7 @@ fn a_ratio_is_found_with_30_percent_and_no_nic_carries_more() {
     if !can_run_labs() {
         return;
     }
-    let lab = alone(RACKS);
+    let lab = TestLab::up(RACKS);
     let limit = ["--set", "expect.nic=100M", "--max-rate", "30%"];
     let (finished, highest) = watched(&lab, || {
         lab.run("qualify", &[&QUICK_QUALIFY[..], &limit].concat())
@@ -36,7 +36,7 @@ fn with_10_percent_no_nic_carries_more_than_11() {
     if !can_run_labs() {
         return;
     }
-    let lab = alone(RACKS);
+    let lab = TestLab::up(RACKS);
     let flows = ["--set", "streams=4", "--set", "samples=8", "-t", "1s"];
     let limit = ["--set", "expect.nic=100M", "--max-rate", "10%"];
     let (finished, highest) = watched(&lab, || {

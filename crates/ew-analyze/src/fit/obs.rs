@@ -23,6 +23,8 @@ pub(crate) struct Obs {
     pub(super) streams: f64,
     /// What the flow is paced to.
     pub(super) pace_bits_per_sec: f64,
+    /// It is known to ask for no more than what it carried.
+    pub(super) asks_what_it_got: bool,
     /// Segments retransmitted over segments sent. `None` where the kernel does not report.
     pub(crate) retransmitted_share: Option<f64>,
     /// Its better intervals are close to the middle ones: it cannot exceed what it does.
@@ -50,6 +52,7 @@ pub(super) fn obs(
         doubt: starvation,
         streams: streams(workload, row),
         pace_bits_per_sec: flow_pace(workload).unwrap_or(f64::INFINITY),
+        asks_what_it_got: false,
         retransmitted_share: retransmitted_share(row),
         is_steady: is_steady(row),
     }

@@ -256,13 +256,17 @@ impl Rounds {
 
     /// Where cross-rack flows ask for capacity with many connections, those of one connection ask
     /// what a connection gets: hashed onto parallel paths, a low rate of theirs shows nothing about
-    /// the capacity.
+    /// the capacity, and leaves the more to others.
     pub(super) fn doubt_single_connections(&mut self) {
-        if self.asks_capacity() {
-            for at in 0..self.rounds.len() {
-                self.doubt(at, |obs| obs.racks.is_some() && obs.streams < MANY_STREAMS);
-            }
+        if !self.asks_capacity() {
+            return;
         }
+        let is_single = |obs: &Obs| obs.racks.is_some() && obs.streams < MANY_STREAMS;
+        for at in 0..self.rounds.len() {
+            self.doubt(at, is_single);
+        }
+        let single = self.obs.iter_mut().filter(|obs| is_single(obs));
+        single.for_each(|obs| obs.asks_what_it_got = true);
     }
 
     /// Whether cross-rack flows have many connections.

@@ -131,7 +131,9 @@ impl<'a> Scorer<'a> {
         for (slot, obs) in self.rounds.of(round).iter().enumerate() {
             self.first_strand.push(self.strands.len());
             let pair = capacities.pairs.get(&(obs.src, obs.dst)).copied();
-            let limit = capacities.limit_of(obs).min(pair.unwrap_or(f64::INFINITY));
+            let asked = obs.asks_what_it_got.then_some(obs.bits_per_sec);
+            let limits = [pair, asked].into_iter().flatten();
+            let limit = limits.fold(capacities.limit_of(obs), f64::min);
             let ends = [
                 Capacities::tx(obs.src) as u32,
                 capacities.rx(obs.dst) as u32,
