@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for so many minutes and adds a line for each to fuzz/LOG.md: when, how long, executions, edges covered,
-# and whether it crashed. What it finds is in fuzz/artifacts; new inputs that cover more are in fuzz/corpus.
+# and whether it crashed. What it finds is in fuzz/artifacts; new inputs that cover more are in fuzz/found. All are built first: what
+# changes later is not fuzzed.
 #
 # usage: scripts/fuzz.sh MINUTES [TARGET...]
 set -euo pipefail
@@ -19,16 +20,21 @@ targets=("$@")
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(cargo +nightly fuzz list)
 # Inputs that are directories are written to memory.
 if [ -z "${TMPDIR:-}" ] && [ -d /dev/shm ]; then export TMPDIR=/dev/shm; fi
+for target in "${targets[@]}"; do cargo +nightly fuzz build "$target"; done
+commit=$(git rev-parse --short HEAD)
+git diff --quiet HEAD -- crates fuzz/fuzz_targets || commit+=" and changes"
+built=fuzz/target/$(rustc -vV | sed -n 's/^host: //p')/release
 worst=0
 for target in "${targets[@]}"; do
     words=$(mktemp)
     outcome=clean
+    mkdir -p "fuzz/artifacts/$target" "fuzz/found/$target"
     # A target counts its own memory; the limit is for what the sanitizer adds. No input takes half a minute.
-    cargo +nightly fuzz run "$target" -- -max_total_time=$((minutes * 60)) -rss_limit_mb=2048 -timeout=30 -print_final_stats=1 \
-        > "$words" 2>&1 || { outcome=crashed; worst=1; tail -30 "$words" >&2; }
+    "$built/$target" -max_total_time=$((minutes * 60)) -rss_limit_mb=2048 -timeout=30 -print_final_stats=1 \
+        "-artifact_prefix=fuzz/artifacts/$target/" "fuzz/found/$target" "fuzz/corpus/$target" > "$words" 2>&1 || { outcome=crashed; worst=1; tail -30 "$words" >&2; }
     executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$words" | tail -1)
     edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$words" | tail -1)
-    echo "| $(date -u +%F\ %H:%M) | $(git rev-parse --short HEAD) | $target | $minutes | ${executions:--} | ${edges:--} | $outcome |" >> "$log"
+    echo "| $(date -u +%F\ %H:%M) | $commit | $target | $minutes | ${executions:--} | ${edges:--} | $outcome |" >> "$log"
     rm -f "$words"
     echo "$target: ${executions:--} executions, $outcome"
 done

@@ -98,7 +98,8 @@ fn report(family: Family, options: &Options) -> Result<(), String> {
     for seed in options.seeds.clone() {
         let case = draw(seed, family);
         let (judgement, analysis) = run(seed, &case, options, &mut spent)?;
-        if options.explain && !judgement.is_right() {
+        let is_cause_wrong = judgement.findings.iter().any(|(_, is_right)| !is_right);
+        if options.explain && (is_cause_wrong || !judgement.is_right()) {
             explain(seed, &analysis);
         }
         all += 1;
