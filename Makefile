@@ -55,7 +55,7 @@ test:
 	export INSTA_UPDATE=no failed=; \
 	RUST_TEST_THREADS=4 scripts/test.sh --locked --workspace --exclude eastwest --lib --bins --tests --no-fail-fast || failed=yes; \
 	RUST_TEST_THREADS=4 scripts/test.sh --locked --package eastwest --bins --test e2e --no-fail-fast || failed=yes; \
-	RUST_TEST_THREADS=4 scripts/test.sh --locked --package eastwest --test verdicts || failed=yes; \
+	RUST_TEST_THREADS=3 scripts/test.sh --locked --package eastwest --test verdicts || failed=yes; \
 	test -z "$$failed"
 
 test-engines:

@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use crate::fleet::{FleetArgs, FleetKind};
 use anyhow::{Context, anyhow};
 use clap::Args;
-use ew_controller::AddressFamily;
+use ew_controller::AddressChoice;
 use ew_lab::Lab;
 use ew_model::inventory::{Host, Inventory, Rack, RackId};
 use ew_model::network::{NetworkChoice, Subnet};
@@ -294,9 +294,9 @@ impl HostArgs {
         }
         let known = self.known_addresses()?;
         let family = match (self.ipv4, self.ipv6) {
-            (true, _) => AddressFamily::V4,
-            (_, true) => AddressFamily::V6,
-            (false, false) => AddressFamily::Any,
+            (true, _) => AddressChoice::V4,
+            (_, true) => AddressChoice::V6,
+            (false, false) => AddressChoice::Any,
         };
         let ssh_config = fleet.ssh_config.as_deref();
         ew_controller::resolve(inventory, &known, logins, family, ssh_config)

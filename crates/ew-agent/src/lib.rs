@@ -29,6 +29,6 @@ pub use agent::{Agent, Ending};
 pub use claim::{Stopped, stop_all};
 pub use dial::DialBack;
 pub use inbox::Input;
-pub use machine::{Machine, Totals};
+pub use machine::{HostTotals, Machine};
 pub use problem::{LimitsFileError, Problem};
 pub use real::{AgentOptions, run};

@@ -35,7 +35,7 @@ pub trait Machine {
     fn data_port(&self) -> u16;
 
     /// Payload sent and received so far.
-    fn totals(&self) -> Totals;
+    fn totals(&self) -> HostTotals;
 
     /// Reads the host's counters from now on, as [`crate::Input::Sample`]; with a second interval
     /// everything of it, too, as [`crate::Input::Reading`].
@@ -72,7 +72,7 @@ pub trait Machine {
 
 /// What a host's data listener and flows have done since the agent's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct HostTotals {
     /// Payload bytes sent.
     pub tx_bytes: u64,
     /// Payload bytes received.

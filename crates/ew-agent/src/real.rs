@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::inbox::Input;
 use crate::limits::Limits;
 use crate::link::{self, Writer};
-use crate::machine::{Machine, Totals};
+use crate::machine::{HostTotals, Machine};
 use crate::offer;
 use crate::problem::Problem;
 use crate::sampler;
@@ -227,12 +227,12 @@ impl Machine for RealMachine {
         self.host.as_ref().map_or(0, |host| host.engine.port())
     }
 
-    fn totals(&self) -> Totals {
+    fn totals(&self) -> HostTotals {
         let Some(host) = &self.host else {
-            return Totals::default();
+            return HostTotals::default();
         };
         let totals = host.engine.totals();
-        Totals {
+        HostTotals {
             tx_bytes: totals.tx_bytes,
             rx_bytes: totals.rx_bytes,
             rejected_connections: totals.rejected_connections,

@@ -10,8 +10,8 @@
 mod evidence;
 
 use crate::basis::data_interface;
-pub use evidence::Evidence;
 use evidence::Pair;
+pub use evidence::RackEvidence;
 use ew_model::inventory::HostId;
 use ew_model::run::Run;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ pub struct RackGuess {
     /// Share of the measured pairs that are as the groups predict: near inside, far between.
     pub agreement: f64,
     /// What they are guessed from.
-    pub evidence: Evidence,
+    pub evidence: RackEvidence,
     /// Measured pairs.
     pub pairs: usize,
 }
@@ -79,15 +79,19 @@ pub fn guess(run: &Run) -> Option<RackGuess> {
     if hosts > MAX_HOSTS {
         return None;
     }
-    let mut every = Evidence::ALL.into_iter();
+    let mut every = RackEvidence::ALL.into_iter();
     every.find_map(|evidence| grouped(evidence, &evidence.nearness(run), hosts))
 }
 
-fn grouped(evidence: Evidence, nearness: &BTreeMap<Pair, f64>, hosts: usize) -> Option<RackGuess> {
+fn grouped(
+    evidence: RackEvidence,
+    nearness: &BTreeMap<Pair, f64>,
+    hosts: usize,
+) -> Option<RackGuess> {
     let (scores, explained) = scores(nearness)?;
     let min_agreement = match evidence {
-        Evidence::Routers | Evidence::Rates => MIN_AGREEMENT,
-        Evidence::RoundTrips => {
+        RackEvidence::Routers | RackEvidence::Rates => MIN_AGREEMENT,
+        RackEvidence::RoundTrips => {
             let is_clear = explained >= MIN_EXPLAINED_OF_TRIPS && hosts >= MIN_HOSTS_FOR_TRIPS;
             is_clear.then_some(MIN_AGREEMENT_OF_TRIPS)?
         }

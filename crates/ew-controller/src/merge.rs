@@ -151,7 +151,7 @@ mod tests {
     use ew_model::plan::{End, FlowId};
     use ew_model::record::DatagramCounts;
     use ew_model::workload::WorkloadKind;
-    use ew_proto::message::Standing;
+    use ew_proto::message::EndState;
 
     fn flow() -> Flow {
         Flow {
@@ -252,12 +252,12 @@ mod tests {
     #[test]
     fn a_silent_flow_is_missing_unless_it_is_only_starved() {
         let end = |sends: bool, others_silent_ms| FlowReport {
-            standing: Some(Standing {
+            standing: Some(EndState {
                 silent_ms: 1500,
                 unanswered_timeouts: u8::from(sends),
                 link_up: true,
                 others_silent_ms,
-                ..Standing::default()
+                ..EndState::default()
             }),
             ..report(sends, !sends, None)
         };

@@ -30,16 +30,16 @@ pub struct Surroundings {
     /// Takes the record, in place of a run directory's.
     pub record: EventWriter,
     /// Of who takes the record.
-    pub disk: Pace,
+    pub disk: Pauses,
     /// Of who watches.
-    pub terminal: Pace,
+    pub terminal: Pauses,
     /// What may wait for each of the two.
     pub max_waiting_bytes: usize,
 }
 
 /// When somebody takes nothing, since the run's begin.
 #[derive(Clone, Debug, Default)]
-pub struct Pace {
+pub struct Pauses {
     /// In any order.
     pub stalls: Vec<Range<Duration>>,
 }
@@ -110,7 +110,7 @@ struct Taken {
     most_waiting: usize,
 }
 
-impl Pace {
+impl Pauses {
     /// Until nobody sends any more.
     async fn take_all(
         self,

@@ -21,7 +21,7 @@ const LOOKUP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Which addresses flows use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddressFamily {
+pub enum AddressChoice {
     /// The resolver's first choice.
     Any,
     /// IPv4 only.
@@ -50,7 +50,7 @@ pub async fn resolve(
     inventory: &mut Inventory,
     known: &BTreeMap<String, IpAddr>,
     logins: &BTreeMap<String, Login>,
-    family: AddressFamily,
+    family: AddressChoice,
     ssh_config: Option<&Path>,
 ) -> Result<(), ResolveError> {
     let slots = Arc::new(Semaphore::new(FAN_OUT));
@@ -96,7 +96,7 @@ fn known_address(host: &Host, known: &BTreeMap<String, IpAddr>) -> Option<IpAddr
     listed.or_else(by_name).or(literal)
 }
 
-async fn look_up(name: &str, family: AddressFamily, ssh_config: Option<&Path>) -> Option<IpAddr> {
+async fn look_up(name: &str, family: AddressChoice, ssh_config: Option<&Path>) -> Option<IpAddr> {
     if name.starts_with('-') {
         // Would be taken for an option by the tools below.
         return None;
@@ -112,11 +112,11 @@ async fn look_up(name: &str, family: AddressFamily, ssh_config: Option<&Path>) -
     }
 }
 
-async fn getent(name: &str, family: AddressFamily) -> Option<IpAddr> {
+async fn getent(name: &str, family: AddressChoice) -> Option<IpAddr> {
     let database = match family {
-        AddressFamily::Any => "ahosts",
-        AddressFamily::V4 => "ahostsv4",
-        AddressFamily::V6 => "ahostsv6",
+        AddressChoice::Any => "ahosts",
+        AddressChoice::V4 => "ahostsv4",
+        AddressChoice::V6 => "ahostsv6",
     };
     let mut command = Command::new("getent");
     command.args([database, name]);

@@ -4,7 +4,7 @@
 //! do. This is the one module where they are judged. Pure.
 
 use ew_model::record::EndRecord;
-use ew_proto::message::{FlowReport, Standing};
+use ew_proto::message::{EndState, FlowReport};
 
 /// A silence is in doubt when it is this long and retransmissions are unanswered.
 const SHORTEST_OUTAGE_MS: u64 = 500;
@@ -40,7 +40,7 @@ fn doubt(end: Option<&EndRecord>, report: &FlowReport, silent: &str) -> Option<S
     is_long.then(|| words(end.streams.len(), &standing, silent))
 }
 
-fn limit_ms(window_ns: u64, standing: &Standing) -> u64 {
+fn limit_ms(window_ns: u64, standing: &EndState) -> u64 {
     let window_ms = window_ns / 1_000_000;
     match standing.unanswered_timeouts {
         0 => (window_ms / 2).max(SHORTEST_SILENCE_MS),
@@ -48,7 +48,7 @@ fn limit_ms(window_ns: u64, standing: &Standing) -> u64 {
     }
 }
 
-fn words(streams: usize, standing: &Standing, silent: &str) -> String {
+fn words(streams: usize, standing: &EndState, silent: &str) -> String {
     let stream = match streams {
         0 | 1 => String::new(),
         _ => format!("stream {} of {streams}: ", standing.stream + 1),
@@ -72,7 +72,7 @@ mod tests {
 
     const WINDOW_NS: u64 = 2_000_000_000;
 
-    fn report(standing: Standing) -> FlowReport {
+    fn report(standing: EndState) -> FlowReport {
         let end = Box::new(EndRecord {
             bytes: 10_000,
             window_ns: WINDOW_NS,
@@ -88,21 +88,21 @@ mod tests {
     }
 
     fn silent(silent_ms: u32, unanswered_timeouts: u8) -> FlowReport {
-        report(Standing {
+        report(EndState {
             silent_ms,
             unanswered_timeouts,
             link_up: true,
-            ..Standing::default()
+            ..EndState::default()
         })
     }
 
     fn starved(sender_link: bool, receiver_link: bool, others_silent_ms: Option<u32>) -> bool {
         let end = |link_up| {
-            report(Standing {
+            report(EndState {
                 silent_ms: 1500,
                 link_up,
                 others_silent_ms,
-                ..Standing::default()
+                ..EndState::default()
             })
         };
         is_starved(&end(sender_link), &end(receiver_link))
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn silence_is_in_doubt_sooner_when_retransmissions_are_unanswered() {
         let limit = |seconds: u64, unanswered_timeouts| {
-            let standing = Standing {
+            let standing = EndState {
                 unanswered_timeouts,
-                ..Standing::default()
+                ..EndState::default()
             };
             limit_ms(seconds * 1_000_000_000, &standing)
         };
@@ -132,10 +132,10 @@ mod tests {
 
     #[test]
     fn one_of_several_streams_and_a_link_that_is_down_are_named() {
-        let mut several = report(Standing {
+        let mut several = report(EndState {
             stream: 2,
             silent_ms: 1700,
-            ..Standing::default()
+            ..EndState::default()
         });
         several.receiver.as_mut().unwrap().streams = vec![StreamRecord::default(); 4];
         assert_eq!(

@@ -7,7 +7,7 @@ use crate::workload::machine::Prepared;
 use ew_model::latency::Latency;
 use ew_model::record::{CpuUse, EndRecord, FigureNote, Interval, SizeTimes, StreamRecord};
 use ew_model::workload::WorkloadKind;
-use ew_proto::message::{FlowOrder, FlowReport, Role, Standing};
+use ew_proto::message::{FlowOrder, FlowReport, Role, EndState};
 use ew_proto::round::RoundSpec;
 use ew_sys::socket::TcpReading;
 use socket2::SockRef;
@@ -23,7 +23,7 @@ pub(crate) struct Flow<'a> {
     pub(crate) cpu: Option<CpuUse>,
     /// Of the threads that drove its streams.
     pub(crate) tallies: Vec<&'a Tally>,
-    pub(crate) standing: Option<Standing>,
+    pub(crate) standing: Option<EndState>,
 }
 
 /// The report of a flow without a figure.
@@ -42,7 +42,7 @@ pub(crate) fn standings(
     orders: &[FlowOrder],
     windows: &[FlowWindow],
     link_up: bool,
-) -> Vec<Option<Standing>> {
+) -> Vec<Option<EndState>> {
     let flows = orders.iter().zip(windows);
     let ends: Vec<_> = flows
         .map(|(o, w)| (o.role, w.last.tcp.as_slice()))
@@ -119,14 +119,14 @@ fn standing(
     tcp: &[Option<TcpReading>],
     others_silent_ms: Option<u32>,
     link_up: bool,
-) -> Option<Standing> {
+) -> Option<EndState> {
     let readings = (0..)
         .zip(tcp)
         .filter_map(|(n, tcp)| Some((n, tcp.as_ref()?)));
     // While one of its streams hears its peer, a flow is alive: the others are starved, or on a bad
     // path, and their counts true.
     let (stream, reading) = readings.min_by_key(|(_, reading)| silent_ms(role, reading))?;
-    Some(Standing {
+    Some(EndState {
         stream,
         silent_ms: silent_ms(role, reading),
         unanswered_timeouts: reading.unanswered_timeouts,
@@ -366,7 +366,7 @@ mod tests {
         let orders = [Role::Receive, Role::Send].map(order);
         let windows = [&[800][..], &[5]].map(window);
         let standings = standings(&orders, &windows, false);
-        let receiver = Standing {
+        let receiver = EndState {
             stream: 0,
             silent_ms: 800,
             unanswered_timeouts: 2,

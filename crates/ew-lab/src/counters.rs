@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use ew_sys::clock;
-use ew_sys::namespace::{self, Kind};
+use ew_sys::namespace::{self, NamespaceKind};
 use ew_sys::qdisc::QdiscLister;
 use serde::Serialize;
 
@@ -99,7 +99,8 @@ impl Lab {
     fn station(&self, fabric: &Fabric, router: Router) -> Result<Station, LabError> {
         let place = fabric.node(router);
         let network = self.entrance(&place)?.network;
-        namespace::enter(&network, Kind::Network).map_err(LabError::io_named("enter", &place))?;
+        namespace::enter(&network, NamespaceKind::Network)
+            .map_err(LabError::io_named("enter", &place))?;
         let lister = QdiscLister::open().map_err(LabError::io_named("ask", &place))?;
         let mut names = BTreeMap::new();
         for (own, _, link) in fabric.ends(router) {
@@ -136,7 +137,7 @@ fn read(stations: &mut [Station]) -> Result<PortReading, LabError> {
     let mut ports = Vec::new();
     for station in stations {
         let failed = |source| LabError::io_named("read the ports of", &station.place)(source);
-        namespace::enter(&station.network, Kind::Network).map_err(failed)?;
+        namespace::enter(&station.network, NamespaceKind::Network).map_err(failed)?;
         for counted in station.lister.egress().map_err(failed)? {
             let Some(name) = station.names.get(&counted.interface) else {
                 continue;

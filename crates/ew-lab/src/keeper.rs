@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ew_model::topology::{AddressFamily, HostSpec};
-use ew_sys::namespace::{self, Entrance, Kind};
+use ew_sys::namespace::{self, Entrance, NamespaceKind};
 
 use crate::addresses::Addresses;
 use crate::batch;
@@ -324,9 +324,9 @@ impl Keeper {
     }
 
     fn go_home(&self) -> Result<(), LabError> {
-        namespace::enter(&self.home.network, Kind::Network)
-            .and_then(|()| namespace::enter(&self.home.host_name, Kind::HostName))
-            .and_then(|()| namespace::enter(&self.home.mount, Kind::Mount))
+        namespace::enter(&self.home.network, NamespaceKind::Network)
+            .and_then(|()| namespace::enter(&self.home.host_name, NamespaceKind::HostName))
+            .and_then(|()| namespace::enter(&self.home.mount, NamespaceKind::Mount))
             .map_err(LabError::io_named("leave", "a namespace"))
     }
 
@@ -376,7 +376,7 @@ impl Keeper {
 
     fn batch(&self, node: &str, tool: &'static str, text: &str) -> Result<(), LabError> {
         let namespaces = self.node(node)?;
-        namespace::enter(&namespaces.network, Kind::Network)
+        namespace::enter(&namespaces.network, NamespaceKind::Network)
             .map_err(LabError::io_named("enter", node))?;
         let result = batch::run_batch(tool, text, |_| Ok(()));
         self.go_home()?;
@@ -489,11 +489,15 @@ pub(crate) fn loss_refused(error: LabError) -> LabError {
 }
 
 fn new_namespaces() -> io::Result<Namespaces> {
-    namespace::unshare(&[Kind::Network, Kind::Mount, Kind::HostName])?;
+    namespace::unshare(&[
+        NamespaceKind::Network,
+        NamespaceKind::Mount,
+        NamespaceKind::HostName,
+    ])?;
     Ok(Namespaces {
-        network: namespace::current(Kind::Network)?,
-        mount: namespace::current(Kind::Mount)?,
-        host_name: namespace::current(Kind::HostName)?,
+        network: namespace::current(NamespaceKind::Network)?,
+        mount: namespace::current(NamespaceKind::Mount)?,
+        host_name: namespace::current(NamespaceKind::HostName)?,
     })
 }
 

@@ -10,7 +10,7 @@ pub const STAGE_OVERHEAD_NS: u64 = 1_000_000_000;
 
 /// What a plan, or one of its stages, will cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Estimate {
+pub struct PlanCost {
     /// Time without launch and teardown; the most it may take where rounds run until their figures
     /// converge.
     pub duration_ns: u64,
@@ -29,10 +29,10 @@ pub struct Estimate {
 
 /// Estimates a whole plan; `nic_bits_per_sec` is a host's line rate, when known.
 #[must_use]
-pub fn estimate(plan: &Plan, nic_bits_per_sec: Option<f64>) -> Estimate {
-    let add = |sum: Estimate, stage: &Stage| {
+pub fn estimate(plan: &Plan, nic_bits_per_sec: Option<f64>) -> PlanCost {
+    let add = |sum: PlanCost, stage: &Stage| {
         let one = estimate_stage(stage, nic_bits_per_sec);
-        Estimate {
+        PlanCost {
             duration_ns: sum.duration_ns.saturating_add(one.duration_ns),
             least_duration_ns: sum.least_duration_ns.saturating_add(one.least_duration_ns),
             flows: sum.flows.saturating_add(one.flows),
@@ -43,13 +43,13 @@ pub fn estimate(plan: &Plan, nic_bits_per_sec: Option<f64>) -> Estimate {
             },
         }
     };
-    plan.stages.iter().fold(Estimate::default(), add)
+    plan.stages.iter().fold(PlanCost::default(), add)
 }
 
 /// Estimates one stage.
 #[must_use]
-pub fn estimate_stage(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Estimate {
-    Estimate {
+pub fn estimate_stage(stage: &Stage, nic_bits_per_sec: Option<f64>) -> PlanCost {
+    PlanCost {
         duration_ns: stage.planned_ns().saturating_add(STAGE_OVERHEAD_NS),
         least_duration_ns: stage.min_planned_ns().saturating_add(STAGE_OVERHEAD_NS),
         flows: stage.rounds.iter().map(|r| r.flows.len() as u64).sum(),

@@ -14,6 +14,6 @@ pub mod schedule;
 mod sweep;
 mod traced;
 
-pub use estimate::{Estimate, estimate};
+pub use estimate::{PlanCost, estimate};
 pub use plan::{PlanError, plan, replan};
 pub use schedule::repair_rounds;

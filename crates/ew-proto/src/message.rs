@@ -420,7 +420,7 @@ pub struct FlowReport {
     pub receiver: Option<Box<EndRecord>>,
     /// State of this end at the window's end. `None` for a tool, whose sockets are its own, and
     /// where there is an error.
-    pub standing: Option<Standing>,
+    pub standing: Option<EndState>,
     /// Why there is no figure: in words, with the system's or the tool's own message.
     pub error: Option<String>,
 }
@@ -428,7 +428,7 @@ pub struct FlowReport {
 /// State of one end of a flow at the window's end: facts, from which the controller judges
 /// whether a silent flow is dead or only starved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct EndState {
     /// The stream that heard its peer last, from 0: while one does, the flow is alive.
     pub stream: u16,
     /// Since that stream last heard its peer, ms: a sender acknowledgements, a receiver data

@@ -1,7 +1,7 @@
 //! A simulated host under an agent.
 
 use crate::world::World;
-use ew_agent::{Input, Machine, Problem, Totals};
+use ew_agent::{HostTotals, Input, Machine, Problem};
 use ew_model::facts::{HostFacts, HostSample, InterfaceCounters};
 use ew_model::inventory::HostId;
 use ew_model::storage::{StorageOrder, StorageReport};
@@ -29,7 +29,7 @@ struct Shared {
     world: Arc<World>,
     host: HostId,
     inbox: UnboundedSender<Input>,
-    totals: Arc<Mutex<Totals>>,
+    totals: Arc<Mutex<HostTotals>>,
 }
 
 /// A host of the world. Dropped, all that runs on it ends.
@@ -95,7 +95,7 @@ impl Machine for SimulatedMachine {
         DATA_PORT
     }
 
-    fn totals(&self) -> Totals {
+    fn totals(&self) -> HostTotals {
         *self.shared.totals()
     }
 
@@ -158,7 +158,7 @@ impl Machine for SimulatedMachine {
 }
 
 impl Shared {
-    fn totals(&self) -> std::sync::MutexGuard<'_, Totals> {
+    fn totals(&self) -> std::sync::MutexGuard<'_, HostTotals> {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

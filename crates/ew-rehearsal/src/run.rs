@@ -6,8 +6,8 @@ use crate::faults::Fault;
 use crate::process::{self, BUILD};
 use crate::world::{Seen, World};
 use ew_controller::{
-    AbortLimits, Job, LaunchOptions, MAX_WAITING_BYTES, Pace, RelayChoice, RunError, Surroundings,
-    rehearse as rehearse_job,
+    AbortLimits, Job, LaunchOptions, MAX_WAITING_BYTES, Pauses, RelayChoice, RunError,
+    Surroundings, rehearse as rehearse_job,
 };
 use ew_fleet::{AgentCommand, FanOut, InProcess, InProcessLaunch, LaunchError, Launcher, Step};
 use ew_model::Host;
@@ -110,7 +110,7 @@ fn surroundings(world: &Arc<World>, file: &SimulatedFile) -> Surroundings {
     let pace = |stalls_ns: &[Range<u64>]| {
         let stalls = stalls_ns.iter();
         let stalls = stalls.map(|s| Duration::from_nanos(s.start)..Duration::from_nanos(s.end));
-        Pace {
+        Pauses {
             stalls: stalls.collect(),
         }
     };

@@ -4,7 +4,7 @@ use crate::dice::Dice;
 use crate::family::Family;
 use crate::network::router;
 use crate::noise::{Drift, Noise};
-use crate::truth::{Direction, Fault, MemberFault, Truth, UniformCause, ratios};
+use crate::truth::{Fault, LinkDirection, MemberFault, Truth, UniformCause, ratios};
 use ew_model::topology::{
     AddressFamily, BackgroundSpec, BucketSpec, BurstSpec, CongestionControl, DirectionSpec,
     HostSpec, PathSpec, PodSpec, Queue, RackSpec, Topology,
@@ -118,7 +118,7 @@ impl Drawing {
             self.axes.push("one of eight lost".into());
             let rack = self.dice.below(shape.len());
             let member = self.dice.below(8);
-            vec![self.break_member(Some(rack), member, Direction::Both, MemberFault::Down)]
+            vec![self.break_member(Some(rack), member, LinkDirection::Both, MemberFault::Down)]
         } else {
             self.axes.push(format!("{ratio}:1"));
             self.build(shape, ratio, &[1, 2, 4, 8]);
@@ -145,9 +145,9 @@ impl Drawing {
         ]);
         let rack = Some(self.dice.below(shape.len())).filter(|_| !self.dice.chance(0.25));
         let direction = match kind {
-            MemberFault::Down => Direction::Both,
-            _ if rack.is_none() => Direction::Both,
-            _ => self.pick(&[Direction::Up, Direction::Down]),
+            MemberFault::Down => LinkDirection::Both,
+            _ if rack.is_none() => LinkDirection::Both,
+            _ => self.pick(&[LinkDirection::Up, LinkDirection::Down]),
         };
         // A route that all racks lost in both directions is a member that is down.
         let kind = match (kind, rack) {
@@ -173,15 +173,16 @@ impl Drawing {
             if faults.iter().any(is_taken) {
                 continue;
             }
-            let direction = self.pick(&[Direction::Up, Direction::Down, Direction::Both]);
+            let direction =
+                self.pick(&[LinkDirection::Up, LinkDirection::Down, LinkDirection::Both]);
             let share = self.dice.between(0.2, 0.85);
             self.axes
                 .push(format!("host {} at {share:.2} {direction:?}", host.0));
             let nic = &mut self.host(host).nic;
-            if direction.covers(Direction::Up) {
+            if direction.covers(LinkDirection::Up) {
                 nic.tx_bits_per_sec = (nic.tx_bits_per_sec as f64 * share) as u64;
             }
-            if direction.covers(Direction::Down) {
+            if direction.covers(LinkDirection::Down) {
                 nic.rx_bits_per_sec = (nic.rx_bits_per_sec as f64 * share) as u64;
             }
             faults.push(Fault::Host {
@@ -483,7 +484,7 @@ impl Drawing {
         &mut self,
         rack: Option<usize>,
         member: usize,
-        direction: Direction,
+        direction: LinkDirection,
         kind: MemberFault,
     ) -> Fault {
         self.axes.push(format!(
@@ -497,10 +498,10 @@ impl Drawing {
             if kind == MemberFault::Down {
                 path.link_up = false;
             }
-            if direction.covers(Direction::Up) {
+            if direction.covers(LinkDirection::Up) {
                 break_direction(&mut path.up, kind);
             }
-            if direction.covers(Direction::Down) {
+            if direction.covers(LinkDirection::Down) {
                 break_direction(&mut path.down, kind);
             }
         }

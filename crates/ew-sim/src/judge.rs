@@ -1,7 +1,7 @@
 //! An analysis compared with the truth.
 
 use crate::family::Family;
-use crate::truth::{Direction, Fault, MemberFault, RackRatio, Truth, UniformCause};
+use crate::truth::{Fault, LinkDirection, MemberFault, RackRatio, Truth, UniformCause};
 use ew_model::finding::details::{Directions, LostPathLocation, PathLocation};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, VerdictStatus};
 use ew_model::{Analysis, HostId, Inventory, RackId};
@@ -112,8 +112,8 @@ fn has_right_cause(truth: &Truth, inventory: &Inventory, finding: &Finding) -> b
             host, direction, ..
         } => {
             let is_side = match finding.cause {
-                Cause::SlowSender => direction.covers(Direction::Up),
-                Cause::SlowReceiver => direction.covers(Direction::Down),
+                Cause::SlowSender => direction.covers(LinkDirection::Up),
+                Cause::SlowReceiver => direction.covers(LinkDirection::Down),
                 cause => matches!(cause, Cause::SlowHost | Cause::LinkSpeed),
             };
             finding.subject == Subject::Host { host: *host } && is_side
@@ -168,10 +168,10 @@ fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool
         (Subject::RackPair { .. }, Some(_)) => are_two && finding.cause == Cause::LostPath,
         (Subject::Rack { rack: named }, Some(rack)) => {
             let shown = shown_locations(finding);
-            let is_location = |(location, way): &(RackId, Direction)| {
+            let is_location = |(location, way): &(RackId, LinkDirection)| {
                 // A connection needs both directions: what swallows one takes both.
-                let is_way =
-                    way == direction || *kind == MemberFault::BlackHole && *way == Direction::Both;
+                let is_way = way == direction
+                    || *kind == MemberFault::BlackHole && *way == LinkDirection::Both;
                 location == rack && is_way
             };
             match are_two {
@@ -184,7 +184,7 @@ fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool
 }
 
 /// The racks and directions that a finding names, the likeliest first.
-fn shown_locations(finding: &Finding) -> Vec<(RackId, Direction)> {
+fn shown_locations(finding: &Finding) -> Vec<(RackId, LinkDirection)> {
     let all = |racks: &[RackId], directions| {
         let racks = racks.iter();
         racks.map(|rack| (*rack, way(directions))).collect()
@@ -204,15 +204,15 @@ fn shown_locations(finding: &Finding) -> Vec<(RackId, Direction)> {
     }
 }
 
-fn way(directions: Directions) -> Direction {
+fn way(directions: Directions) -> LinkDirection {
     match directions {
-        Directions::Tx => Direction::Up,
-        Directions::Rx => Direction::Down,
-        Directions::Both => Direction::Both,
+        Directions::Tx => LinkDirection::Up,
+        Directions::Rx => LinkDirection::Down,
+        Directions::Both => LinkDirection::Both,
     }
 }
 
-fn of_racks(locations: &[PathLocation]) -> Vec<(RackId, Direction)> {
+fn of_racks(locations: &[PathLocation]) -> Vec<(RackId, LinkDirection)> {
     let of_rack = |location: &PathLocation| match location {
         PathLocation::Rack { rack, directions } => Some((*rack, way(*directions))),
         PathLocation::EveryRack => None,
@@ -236,10 +236,10 @@ fn is_justified(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool
         );
     }
     match finding.subject {
-        Subject::Host { host } => has_host_fault(truth, host, Direction::Both),
+        Subject::Host { host } => has_host_fault(truth, host, LinkDirection::Both),
         Subject::Pair { src, dst } => {
-            let ends = has_host_fault(truth, src, Direction::Up)
-                || has_host_fault(truth, dst, Direction::Down);
+            let ends = has_host_fault(truth, src, LinkDirection::Up)
+                || has_host_fault(truth, dst, LinkDirection::Down);
             let racks = inventory.rack_of(src).zip(inventory.rack_of(dst));
             ends || racks.is_some_and(|(from, to)| has_path_fault(truth, from, to))
         }
@@ -283,7 +283,7 @@ fn ratio(truth: &Truth, rack: RackId) -> RackRatio {
         })
 }
 
-fn has_host_fault(truth: &Truth, asked: HostId, way: Direction) -> bool {
+fn has_host_fault(truth: &Truth, asked: HostId, way: LinkDirection) -> bool {
     truth.faults.iter().any(|fault| match fault {
         Fault::Host {
             host, direction, ..
@@ -304,8 +304,8 @@ fn has_path_fault(truth: &Truth, from: RackId, to: RackId) -> bool {
             ..
         } => {
             let is_on_way = |end: RackId, way| end == *rack && direction.covers(way);
-            let there = is_on_way(from, Direction::Up) || is_on_way(to, Direction::Down);
-            let back = is_on_way(to, Direction::Up) || is_on_way(from, Direction::Down);
+            let there = is_on_way(from, LinkDirection::Up) || is_on_way(to, LinkDirection::Down);
+            let back = is_on_way(to, LinkDirection::Up) || is_on_way(from, LinkDirection::Down);
             there || *kind == MemberFault::BlackHole && back
         }
         _ => false,

@@ -30,4 +30,4 @@ pub use family::Family;
 pub use judge::{Judgement, judge};
 pub use noise::{Drift, Noise, Starvation};
 pub use run::{facts, inventory, record, simulate, simulate_round};
-pub use truth::{Direction, Fault, MemberFault, RackRatio, Truth, UniformCause};
+pub use truth::{Fault, LinkDirection, MemberFault, RackRatio, Truth, UniformCause};

@@ -57,7 +57,7 @@ pub enum Fault {
         /// Which, from 0.
         member: u32,
         /// In which direction.
-        direction: Direction,
+        direction: LinkDirection,
         /// What is wrong with it.
         kind: MemberFault,
     },
@@ -66,7 +66,7 @@ pub enum Fault {
         /// Which.
         host: HostId,
         /// In which direction.
-        direction: Direction,
+        direction: LinkDirection,
         /// What it carries of what its class does.
         share: f64,
     },
@@ -80,7 +80,7 @@ pub enum Fault {
 /// Of an uplink or a host: up is TX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Direction {
+pub enum LinkDirection {
     /// Out of the rack or host.
     Up,
     /// Into the rack or host.
@@ -119,7 +119,7 @@ pub enum UniformCause {
     LagMember,
 }
 
-impl Direction {
+impl LinkDirection {
     /// Whether it is, or contains, the other.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {

@@ -1,6 +1,6 @@
 //! Racks that nobody named, guessed from simulated runs whose racks are known.
 
-use ew_analyze::racks::{Evidence, RackGuess, guess};
+use ew_analyze::racks::{RackEvidence, RackGuess, guess};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::topology::{HostSpec, PathSpec, RackSpec, Topology};
 use ew_sim::{Noise, simulate};
@@ -29,7 +29,7 @@ fn guessed(topology: &Topology, samples: u32, seed: u64) -> Option<(Vec<usize>, 
         "name: x\ndefaults: {{samples: {samples}, streams: 8}}\ntests:\n  - {{name: all, pattern: permutation}}\n"
     );
     let found = guessed_by(&text, topology, seed, &Noise::default())?;
-    assert_eq!(found.evidence, Evidence::Rates);
+    assert_eq!(found.evidence, RackEvidence::Rates);
     Some((groups(&found), found.agreement))
 }
 
@@ -125,7 +125,7 @@ fn guessed_at_1_to_1(workload: &str, racks: usize, seed: u64, level: f64) -> Opt
 #[test]
 fn routers_on_traced_paths_show_racks_of_any_fabric() {
     let found = guessed_at_1_to_1("trace", 3, 1, 1.0).expect("a guess");
-    assert_eq!((found.evidence, found.agreement), (Evidence::Routers, 1.0));
+    assert_eq!((found.evidence, found.agreement), (RackEvidence::Routers, 1.0));
     assert!(adjusted_rand_index(&truth(3, 4), &groups(&found)) > 0.999);
     assert_eq!(guessed_at_1_to_1("trace", 1, 1, 1.0), None, "one rack");
 }
@@ -134,7 +134,7 @@ fn routers_on_traced_paths_show_racks_of_any_fabric() {
 fn round_trips_show_racks_where_switches_add_more_than_hosts_vary() {
     for seed in 1..=10 {
         let found = guessed_at_1_to_1("tcp-rr", 3, seed, 0.2).expect("a guess");
-        assert_eq!(found.evidence, Evidence::RoundTrips);
+        assert_eq!(found.evidence, RackEvidence::RoundTrips);
         assert!(adjusted_rand_index(&truth(3, 4), &groups(&found)) > 0.999);
     }
 }

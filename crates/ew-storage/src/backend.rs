@@ -28,7 +28,7 @@ pub trait Backend: Debug + Send + Sync {
     ///
     /// # Errors
     /// The store's, by name.
-    fn open(&self, name: &str, access: Access) -> Result<Box<dyn Reading>, StorageError>;
+    fn open(&self, name: &str, order: ReadOrder) -> Result<Box<dyn Reading>, StorageError>;
 
     /// Removes a file.
     ///
@@ -51,7 +51,7 @@ pub trait Backend: Debug + Send + Sync {
 
 /// In which order a file will be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum ReadOrder {
     /// From start to end.
     Sequential,
     /// Anywhere.

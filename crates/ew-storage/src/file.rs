@@ -1,6 +1,6 @@
 //! `file://`: any mount.
 
-use crate::backend::{Access, Backend, Reading, Writing};
+use crate::backend::{Backend, ReadOrder, Reading, Writing};
 use crate::buffer::ALIGNMENT;
 use crate::error::{Problem, StorageError, of_system};
 use crate::target_error::TargetError;
@@ -93,7 +93,7 @@ impl Backend for FileBackend {
         self.writing(file.map_err(of_system("open", &shown))?, shown)
     }
 
-    fn open(&self, name: &str, _access: Access) -> Result<Box<dyn Reading>, StorageError> {
+    fn open(&self, name: &str, _access: ReadOrder) -> Result<Box<dyn Reading>, StorageError> {
         let (path, name) = self.path(name);
         let file = File::open(path).map_err(of_system("open", &name))?;
         if self.drop_cache {

@@ -1,6 +1,6 @@
 //! `hdfs://`: a NameNode and its DataNodes, without a JVM.
 
-use crate::backend::{Access, Backend, Reading, Writing};
+use crate::backend::{Backend, ReadOrder, Reading, Writing};
 use crate::client_error::ClientError;
 use crate::error::{Problem, StorageError};
 use crate::hdfs_user::hdfs_user;
@@ -205,14 +205,14 @@ impl Backend for HdfsBackend {
         Ok(self.writing(writer, path))
     }
 
-    fn open(&self, name: &str, access: Access) -> Result<Box<dyn Reading>, StorageError> {
+    fn open(&self, name: &str, order: ReadOrder) -> Result<Box<dyn Reading>, StorageError> {
         let path = self.path(name);
         let opened = self.hdfs.client.read(&path);
         let reader = self.hdfs.ask("open", &path, opened)?;
         let whole = || self.hdfs.ahead(&reader);
         Ok(Box::new(ReadingFile {
             hdfs: Arc::clone(&self.hdfs),
-            stream: (access == Access::Sequential).then(whole),
+            stream: (order == ReadOrder::Sequential).then(whole),
             reader,
             path,
             pieces: Pieces::default(),

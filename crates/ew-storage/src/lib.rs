@@ -28,7 +28,7 @@ mod target;
 mod target_error;
 mod worker;
 
-pub use backend::{Access, Backend, Reading, Writing};
+pub use backend::{Backend, ReadOrder, Reading, Writing};
 pub use client_error::ClientError;
 pub use content::{Content, Mismatch};
 pub use error::{Problem, StorageError};

@@ -1,6 +1,6 @@
 //! One file's way through a step: open, bytes, close, each with its time.
 
-use crate::backend::{Access, Backend, Writing};
+use crate::backend::{Backend, ReadOrder, Writing};
 use crate::buffer::{AlignedBuffer, BufferPool};
 use crate::call_times::CallTimes;
 use crate::content::Content;
@@ -209,8 +209,8 @@ impl Worker<'_> {
         let name = file_name(record.file);
         let content = Content::new(self.order.job.seed, record.file);
         let access = match self.order.operation {
-            StorageOperation::RandomRead => Access::Random,
-            _ => Access::Sequential,
+            StorageOperation::RandomRead => ReadOrder::Random,
+            _ => ReadOrder::Sequential,
         };
         let began_ns = clock::monotonic_ns();
         let mut reading = self.backend.open(&name, access)?;

@@ -1,6 +1,6 @@
 //! `s3://`: any server of the S3 API.
 
-use crate::backend::{Access, Backend, Reading, Writing};
+use crate::backend::{Backend, ReadOrder, Reading, Writing};
 use crate::client_error::{ClientError, in_words};
 use crate::error::{Problem, StorageError};
 use crate::pieces::Pieces;
@@ -203,15 +203,15 @@ impl Backend for S3Backend {
         Err(StorageError::new("append to", shown, TargetError::NoAppend))
     }
 
-    fn open(&self, name: &str, access: Access) -> Result<Box<dyn Reading>, StorageError> {
+    fn open(&self, name: &str, order: ReadOrder) -> Result<Box<dyn Reading>, StorageError> {
         let (path, name) = self.path(name);
-        let stream = match access {
-            Access::Random => {
+        let stream = match order {
+            ReadOrder::Random => {
                 let head = self.runtime.block_on(self.store.head(&path));
                 head.map_err(of_store("open", &name))?;
                 None
             }
-            Access::Sequential => {
+            ReadOrder::Sequential => {
                 let got = self
                     .runtime
                     .block_on(self.store.get_opts(&path, GetOptions::default()));

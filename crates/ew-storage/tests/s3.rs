@@ -6,7 +6,7 @@
 )]
 
 use bytes::Bytes;
-use ew_storage::{Access, Backend, Content, S3Backend, S3Credentials, S3Target};
+use ew_storage::{Backend, Content, ReadOrder, S3Backend, S3Credentials, S3Target};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
@@ -96,7 +96,7 @@ fn objects_are_written_listed_read_and_removed() {
         "path style"
     );
 
-    let mut reading = backend.open("test_io_0", Access::Sequential).unwrap();
+    let mut reading = backend.open("test_io_0", ReadOrder::Sequential).unwrap();
     let mut buffer = vec![0; 3_000_000];
     let mut offset = 0;
     loop {
@@ -109,14 +109,14 @@ fn objects_are_written_listed_read_and_removed() {
     }
     reading.close().unwrap();
     assert_eq!(offset, OBJECT_BYTES as u64);
-    let mut random = backend.open("test_io_0", Access::Random).unwrap();
+    let mut random = backend.open("test_io_0", ReadOrder::Random).unwrap();
     for offset in [30_000_000, 7] {
         assert_eq!(random.read(offset, &mut buffer[..4096]).unwrap(), 4096);
         Content::new(3, 0).check(offset, &buffer[..4096]).unwrap();
     }
     // Somebody put another object there.
     write(&backend, "test_io_0", &small);
-    let mut reading = backend.open("test_io_0", Access::Sequential).unwrap();
+    let mut reading = backend.open("test_io_0", ReadOrder::Sequential).unwrap();
     let found = reading.read(0, &mut buffer).unwrap();
     let wrong = Content::new(3, 0).check(0, &buffer[..found]).unwrap_err();
     assert!(wrong.found.ends_with("offset 0 of file 1"), "{wrong:?}");
@@ -124,7 +124,7 @@ fn objects_are_written_listed_read_and_removed() {
     backend.remove("test_io_0").unwrap();
     backend.remove("test_io_1").unwrap();
     assert!(backend.list().unwrap().is_empty());
-    let gone = backend.open("test_io_0", Access::Random).err().unwrap();
+    let gone = backend.open("test_io_0", ReadOrder::Random).err().unwrap();
     assert!(gone.is_not_found(), "{gone}");
     assert!(backend.append("test_io_0").is_err());
 }

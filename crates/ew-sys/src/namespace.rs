@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// A kind of namespace (namespaces(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NamespaceKind {
     /// Users and capabilities.
     User,
     /// Interfaces, addresses, routes, sockets.
@@ -26,13 +26,13 @@ pub enum Kind {
     HostName,
 }
 
-impl Kind {
+impl NamespaceKind {
     fn flag(self) -> libc::c_int {
         match self {
-            Kind::User => libc::CLONE_NEWUSER,
-            Kind::Network => libc::CLONE_NEWNET,
-            Kind::Mount => libc::CLONE_NEWNS,
-            Kind::HostName => libc::CLONE_NEWUTS,
+            NamespaceKind::User => libc::CLONE_NEWUSER,
+            NamespaceKind::Network => libc::CLONE_NEWNET,
+            NamespaceKind::Mount => libc::CLONE_NEWNS,
+            NamespaceKind::HostName => libc::CLONE_NEWUTS,
         }
     }
 
@@ -40,10 +40,10 @@ impl Kind {
     #[must_use]
     pub fn proc_name(self) -> &'static str {
         match self {
-            Kind::User => "user",
-            Kind::Network => "net",
-            Kind::Mount => "mnt",
-            Kind::HostName => "uts",
+            NamespaceKind::User => "user",
+            NamespaceKind::Network => "net",
+            NamespaceKind::Mount => "mnt",
+            NamespaceKind::HostName => "uts",
         }
     }
 }
@@ -53,7 +53,7 @@ impl Kind {
 /// # Errors
 /// The kernel's refusal: `EPERM` without privilege, `ENOSPC` above
 /// `/proc/sys/user/max_*_namespaces`.
-pub fn unshare(kinds: &[Kind]) -> io::Result<()> {
+pub fn unshare(kinds: &[NamespaceKind]) -> io::Result<()> {
     let flags = kinds.iter().fold(0, |flags, kind| flags | kind.flag());
     // SAFETY: unshare(2) takes no pointer and changes the calling thread only.
     check(unsafe { libc::unshare(flags) })
@@ -63,7 +63,7 @@ pub fn unshare(kinds: &[Kind]) -> io::Result<()> {
 ///
 /// # Errors
 /// When /proc is not mounted.
-pub fn current(kind: Kind) -> io::Result<OwnedFd> {
+pub fn current(kind: NamespaceKind) -> io::Result<OwnedFd> {
     let path = format!("/proc/thread-self/ns/{}", kind.proc_name());
     Ok(OwnedFd::from(std::fs::File::open(path)?))
 }
@@ -72,7 +72,7 @@ pub fn current(kind: Kind) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// The kernel's refusal, such as `EPERM`.
-pub fn enter(namespace: &impl AsFd, kind: Kind) -> io::Result<()> {
+pub fn enter(namespace: &impl AsFd, kind: NamespaceKind) -> io::Result<()> {
     set_namespace(namespace.as_fd().as_raw_fd(), kind)
 }
 
@@ -233,11 +233,11 @@ fn enter_all(entrance: &Entrance) -> io::Result<()> {
     // SAFETY: the buffer is valid for its length.
     let known = unsafe { !libc::getcwd(directory.as_mut_ptr().cast(), directory.len()).is_null() };
     if let Some(user) = &entrance.user {
-        set_namespace(user.as_raw_fd(), Kind::User)?;
+        set_namespace(user.as_raw_fd(), NamespaceKind::User)?;
     }
-    set_namespace(entrance.host_name.as_raw_fd(), Kind::HostName)?;
-    set_namespace(entrance.network.as_raw_fd(), Kind::Network)?;
-    set_namespace(entrance.mount.as_raw_fd(), Kind::Mount)?;
+    set_namespace(entrance.host_name.as_raw_fd(), NamespaceKind::HostName)?;
+    set_namespace(entrance.network.as_raw_fd(), NamespaceKind::Network)?;
+    set_namespace(entrance.mount.as_raw_fd(), NamespaceKind::Mount)?;
     if known {
         // SAFETY: getcwd wrote a NUL-terminated path. A failure leaves the root directory, which
         // setns has set.
@@ -246,7 +246,7 @@ fn enter_all(entrance: &Entrance) -> io::Result<()> {
     Ok(())
 }
 
-fn set_namespace(descriptor: libc::c_int, kind: Kind) -> io::Result<()> {
+fn set_namespace(descriptor: libc::c_int, kind: NamespaceKind) -> io::Result<()> {
     // SAFETY: setns(2) takes no pointer; a wrong descriptor is an error, not a fault.
     check(unsafe { libc::setns(descriptor, kind.flag()) })
 }
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn the_current_namespace_is_the_one_proc_names() {
         use std::os::unix::fs::MetadataExt;
-        let ours = std::fs::File::from(current(Kind::Network).unwrap());
+        let ours = std::fs::File::from(current(NamespaceKind::Network).unwrap());
         let named = std::fs::metadata("/proc/self/ns/net").unwrap();
         assert_eq!(ours.metadata().unwrap().ino(), named.ino());
     }

@@ -19,6 +19,6 @@ pub use observer::Observer;
 pub use screen::{Screen, Wish};
 pub use text::text;
 pub use view::{
-    CoreView, CpuView, DiskView, FlowView, HostVerdict, InterfaceView, InterruptView, Limit,
+    CoreView, CpuView, DiskView, FlowView, HostLimit, HostVerdict, InterfaceView, InterruptView,
     LimitedBy, MemoryView, PortView, ProcessView, ProtocolView, QdiscView, RemoteView, View, Who,
 };

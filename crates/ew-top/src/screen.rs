@@ -4,7 +4,7 @@
 use crate::table::Table;
 use crate::tables::tables;
 use crate::text::summary;
-use crate::view::{Limit, View};
+use crate::view::{HostLimit, View};
 use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -239,7 +239,7 @@ impl Screen {
 /// The lines above the table: verdict, evidence, and what no table shows.
 fn facts(view: &View) -> Vec<Line<'_>> {
     let color = match view.verdict.limit {
-        Limit::None => Color::Green,
+        HostLimit::None => Color::Green,
         _ => Color::Yellow,
     };
     let verdict = Style::new().fg(color).add_modifier(Modifier::BOLD);

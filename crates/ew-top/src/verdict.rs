@@ -1,7 +1,7 @@
 //! What limits the host: each resource's utilisation, saturation and errors against a bar, the one
 //! furthest above its bar first. The bars are those of the run's rules where both ask the same.
 
-use crate::view::{CoreView, HostVerdict, InterfaceView, Limit, ProcessView, View, Who};
+use crate::view::{CoreView, HostLimit, HostVerdict, InterfaceView, ProcessView, View, Who};
 use ew_model::units::{format_bits_per_sec, format_bytes};
 use std::net::IpAddr;
 
@@ -34,7 +34,7 @@ const MEMORY_LEFT: f64 = 0.03;
 
 /// One limit that is met.
 struct Met {
-    limit: Limit,
+    limit: HostLimit,
     /// Above 1; how far above its bar.
     severity: f64,
     what: String,
@@ -75,11 +75,11 @@ pub(crate) fn verdict(view: &View) -> HostVerdict {
 
 fn sentence(met: &Met) -> String {
     let word = match met.limit {
-        Limit::None => "nothing",
-        Limit::Network => "network",
-        Limit::Cpu => "CPU",
-        Limit::Disk => "disk",
-        Limit::Memory => "memory",
+        HostLimit::None => "nothing",
+        HostLimit::Network => "network",
+        HostLimit::Cpu => "CPU",
+        HostLimit::Disk => "disk",
+        HostLimit::Memory => "memory",
     };
     let who = met.who.as_ref().map_or_else(String::new, |who| {
         let share = who
@@ -124,7 +124,7 @@ fn full_link(view: &View, interface: &InterfaceView) -> Option<Met> {
     }
     evidence.extend(queue_words(view, &interface.name));
     Some(Met {
-        limit: Limit::Network,
+        limit: HostLimit::Network,
         severity: utilisation / LINK_FULL,
         what: format!(
             "{} {direction} at {} of its {}",
@@ -142,7 +142,7 @@ fn full_shaper(view: &View, interface: &InterfaceView) -> Option<Met> {
     let rate = interface.shaped_bits_per_sec?;
     let utilisation = interface.tx_bits_per_sec / rate;
     (utilisation >= LINK_FULL).then(|| Met {
-        limit: Limit::Network,
+        limit: HostLimit::Network,
         severity: utilisation / LINK_FULL,
         what: format!(
             "{} sends at {} of the {} that its shaper (tbf) lets pass",
@@ -164,7 +164,7 @@ fn standing_queue(view: &View) -> Option<Met> {
     let qdisc = view.qdiscs.iter().find(full)?;
     let interface = view.interfaces.iter().find(|i| i.name == qdisc.interface)?;
     Some(Met {
-        limit: Limit::Network,
+        limit: HostLimit::Network,
         severity: 1.05,
         what: format!(
             "{} sends {} and its queue ({}) never empties",
@@ -203,7 +203,7 @@ fn loss(view: &View) -> Option<Met> {
         )
     }));
     Some(Met {
-        limit: Limit::Network,
+        limit: HostLimit::Network,
         severity: (share / LOSS_SHARE).min(1.04),
         what: format!("{} of TCP segments are lost on the way", percent(share)),
         who: None,
@@ -215,7 +215,7 @@ fn quota(view: &View) -> Option<Met> {
     let throttled = view.cpu.throttled.filter(|t| *t >= THROTTLED)?;
     let quota = view.cpu.quota_cores?;
     Some(Met {
-        limit: Limit::Cpu,
+        limit: HostLimit::Cpu,
         severity: throttled / THROTTLED,
         what: format!(
             "this control group's quota of {quota:.2} cores ran out in {} of all periods",
@@ -232,7 +232,7 @@ fn all_cores(view: &View) -> Option<Met> {
     evidence.extend(view.busiest_core().map(core_words));
     evidence.extend(pressure_words(view));
     Some(Met {
-        limit: Limit::Cpu,
+        limit: HostLimit::Cpu,
         severity: busy / ALL_CORES_BUSY,
         what: format!(
             "all {} CPUs are {} busy",
@@ -268,7 +268,7 @@ fn one_core(view: &View) -> Option<Met> {
     };
     let is_alone = |who: &Who| who.share.is_some_and(|s| s > 0.0);
     Some(Met {
-        limit: Limit::Cpu,
+        limit: HostLimit::Cpu,
         severity: core.busy / ONE_CORE_BUSY,
         what,
         who: user_of_cpu(view).filter(|who| !packets && is_alone(who)),
@@ -282,7 +282,7 @@ fn one_thread(view: &View) -> Option<Met> {
     let full = |p: &&ProcessView| p.threads == 1 && p.cpu_cores >= ONE_THREAD_BUSY;
     let process = view.processes.iter().find(full)?;
     Some(Met {
-        limit: Limit::Cpu,
+        limit: HostLimit::Cpu,
         severity: (process.cpu_cores / ONE_THREAD_BUSY).min(1.02),
         what: format!(
             "one thread uses {} of a core, and can use no more",
@@ -302,7 +302,7 @@ fn steal(view: &View) -> Option<Met> {
     let cores = &view.cpu.cores;
     let stolen = cores.iter().map(|c| c.steal).sum::<f64>() / cores.len().max(1) as f64;
     (stolen >= STEAL).then(|| Met {
-        limit: Limit::Cpu,
+        limit: HostLimit::Cpu,
         severity: (stolen / STEAL).min(1.03),
         what: format!(
             "the hypervisor takes {} of the CPUs' time (steal)",
@@ -335,7 +335,7 @@ fn disk(view: &View) -> Option<Met> {
     );
     evidence.extend(pressure.map(|p| format!("tasks waited for disks {} of the time", percent(p))));
     Some(Met {
-        limit: Limit::Disk,
+        limit: HostLimit::Disk,
         severity: disk.utilisation / DISK_BUSY,
         what: format!(
             "{} is busy {} of the time",
@@ -379,7 +379,7 @@ fn memory(view: &View) -> Option<Met> {
     );
     let largest = view.processes.iter().max_by_key(|p| p.resident_pages);
     Some(Met {
-        limit: Limit::Memory,
+        limit: HostLimit::Memory,
         severity: pressure.unwrap_or(MEMORY_PRESSURE) / MEMORY_PRESSURE,
         what,
         who: largest.and_then(|p| who(p, None, None)),
@@ -600,7 +600,7 @@ mod tests {
     #[test]
     fn a_host_at_ease_has_no_limit_and_says_its_numbers() {
         let verdict = verdict(&at_ease());
-        assert_eq!(verdict.limit, Limit::None);
+        assert_eq!(verdict.limit, HostLimit::None);
         assert_eq!(
             verdict.sentence,
             "nothing is the limit: eth0 receives 0.00 b/s and sends 120 Mb/s, 12% of its 1.00 Gb/s, CPUs 20% busy, \
@@ -614,7 +614,7 @@ mod tests {
         view.interfaces = vec![link(960e6, Some(1e9))];
         view.processes[0].tx_bits_per_sec = 864e6;
         let verdict = verdict(&view);
-        assert_eq!(verdict.limit, Limit::Network);
+        assert_eq!(verdict.limit, HostLimit::Network);
         assert_eq!(
             verdict.sentence,
             "network-bound: eth0 sends at 96% of its 1.00 Gb/s; most by p7 (pid 7, 90%, with 192.0.2.9)"
@@ -627,7 +627,7 @@ mod tests {
         let mut loopback = link(2e9, Some(1e9));
         loopback.link.loopback = true;
         view.interfaces = vec![loopback];
-        assert_eq!(verdict(&view).limit, Limit::None);
+        assert_eq!(verdict(&view).limit, HostLimit::None);
     }
 
     #[test]
@@ -642,12 +642,12 @@ mod tests {
             ..QdiscView::default()
         };
         view.qdiscs = vec![qdisc.clone()];
-        assert_eq!(verdict(&view).limit, Limit::Network);
+        assert_eq!(verdict(&view).limit, HostLimit::Network);
         view.qdiscs = vec![QdiscView {
             standing: false,
             ..qdisc
         }];
-        assert_eq!(verdict(&view).limit, Limit::None);
+        assert_eq!(verdict(&view).limit, HostLimit::None);
     }
 
     #[test]
@@ -661,7 +661,7 @@ mod tests {
             "{full}"
         );
         view.interfaces[0].shaped_bits_per_sec = Some(200e6);
-        assert_eq!(verdict(&view).limit, Limit::None);
+        assert_eq!(verdict(&view).limit, HostLimit::None);
     }
 
     #[test]
@@ -669,7 +669,7 @@ mod tests {
         let mut view = at_ease();
         view.cpu.cores[1] = core(1, 0.99, 0.9);
         let verdict = verdict(&view);
-        assert_eq!((verdict.limit, verdict.who), (Limit::Cpu, None));
+        assert_eq!((verdict.limit, verdict.who), (HostLimit::Cpu, None));
         assert!(
             verdict.sentence.contains("packet processing (softirq 90%)"),
             "{}",
@@ -697,7 +697,7 @@ mod tests {
                 .contains("one thread uses 98% of a core")
         );
         view.processes[1].threads = 2;
-        assert_eq!(verdict(&view).limit, Limit::None);
+        assert_eq!(verdict(&view).limit, HostLimit::None);
     }
 
     #[test]
@@ -711,10 +711,13 @@ mod tests {
         }];
         view.processes[0].written_bytes_per_sec = Some(1e6);
         view.memory.disk_pressure = Some(0.02);
-        assert_eq!(verdict(&view).limit, Limit::None);
+        assert_eq!(verdict(&view).limit, HostLimit::None);
         view.memory.disk_pressure = Some(0.6);
         let verdict = verdict(&view);
-        assert_eq!((verdict.limit, verdict.who.unwrap().pid), (Limit::Disk, 7));
+        assert_eq!(
+            (verdict.limit, verdict.who.unwrap().pid),
+            (HostLimit::Disk, 7)
+        );
         assert!(
             verdict
                 .evidence
@@ -730,7 +733,7 @@ mod tests {
             pressure: Some(0.3),
             ..MemoryView::default()
         };
-        assert_eq!(verdict(&view).limit, Limit::Memory);
+        assert_eq!(verdict(&view).limit, HostLimit::Memory);
         view.cpu.throttled = Some(0.9);
         view.cpu.quota_cores = Some(0.5);
         let both = verdict(&view);
@@ -754,7 +757,7 @@ mod tests {
             ..ProtocolView::default()
         };
         let verdict = verdict(&view);
-        assert_eq!(verdict.limit, Limit::Network);
+        assert_eq!(verdict.limit, HostLimit::Network);
         assert!(
             verdict.evidence[1].starts_with("most to 192.0.2.9:40000"),
             "{:?}",

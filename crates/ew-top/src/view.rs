@@ -47,7 +47,7 @@ pub struct View {
 /// What limits the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Limit {
+pub enum HostLimit {
     /// Nothing does.
     #[default]
     None,
@@ -65,7 +65,7 @@ pub enum Limit {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HostVerdict {
     /// What limits the host most.
-    pub limit: Limit,
+    pub limit: HostLimit,
     /// In plain words, with numbers, who included.
     pub sentence: String,
     /// Who does it.

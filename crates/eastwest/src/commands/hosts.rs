@@ -5,7 +5,7 @@ use crate::hosts::group_sources;
 use crate::output::{self, PlainArgs, RunsDirArg};
 use anyhow::anyhow;
 use clap::Args;
-use ew_analyze::racks::Evidence;
+use ew_analyze::racks::RackEvidence;
 use ew_model::{HostId, Inventory};
 use ew_plan::inventory;
 use std::process::ExitCode;
@@ -96,11 +96,11 @@ fn racks_of(args: &HostsArgs, wanted: &str) -> Outcome {
 }
 
 /// As in "a guess by ...".
-fn made_from(evidence: Evidence) -> &'static str {
+fn made_from(evidence: RackEvidence) -> &'static str {
     match evidence {
-        Evidence::Routers => "routers on traced paths",
-        Evidence::Rates => "rates",
-        Evidence::RoundTrips => "round-trip times",
+        RackEvidence::Routers => "routers on traced paths",
+        RackEvidence::Rates => "rates",
+        RackEvidence::RoundTrips => "round-trip times",
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use ew_analyze::storage::fan_in::{Axis, FanIn, FanInPoint};
 use ew_analyze::storage::job::{self, StorageAnalysis};
-use ew_analyze::storage::limits::{self, Alone, Side};
+use ew_analyze::storage::limits::{self, Alone, WayPart};
 use ew_analyze::storage::sizing::{self, NodeRates, Operation, Question, Redundancy, SizingError};
 use ew_model::analysis::Estimate;
 use ew_model::run::Run;
@@ -228,7 +228,7 @@ fn take_network_over(question: &mut Question, fan_in: &FanIn) {
         let limits = point.limits.iter();
         limits
             .map(|limit| limit.side)
-            .any(|side| side == Side::Network)
+            .any(|side| side == WayPart::Network)
     };
     let was_limit = fan_in.terms.network.is_some() || fan_in.points.iter().any(is_limit);
     match was_limit {

@@ -74,11 +74,7 @@ impl TestLab {
             dir.join("ssh_config").exists() || !yaml.contains("sshd"),
             "no ssh_config"
         );
-        Self {
-            name,
-            dir,
-            work,
-        }
+        Self { name, dir, work }
     }
 
     /// A command on a host of the lab.

@@ -189,6 +189,8 @@ fn a_terminal_that_stands_still_costs_no_host() {
         "duration=3s",
         "--set",
         "samples=2",
+        "--set",
+        "rate=100M",
     ];
     let child = local(&args, runs.path())
         .stderr(writer.try_clone().unwrap())

@@ -21,7 +21,7 @@ type Directed = (HostId, HostId, f64);
 
 /// What a guess is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Evidence {
+pub enum RackEvidence {
     /// Routers on traced paths (TTL): hosts of a rack have the fewest between them.
     Routers,
     /// Rates in rounds that load all hosts: flows inside a rack do not share its uplink.
@@ -30,7 +30,7 @@ pub enum Evidence {
     RoundTrips,
 }
 
-impl Evidence {
+impl RackEvidence {
     /// From what is certain to what other causes may imitate.
     pub(super) const ALL: [Self; 3] = [Self::Routers, Self::Rates, Self::RoundTrips];
 

@@ -17,7 +17,7 @@ pub struct Task {
 
 /// The block that TestDFSIO prints.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
+pub struct DfsioFigures {
     /// `Number of files`.
     pub files: usize,
     /// `Total MBytes processed`.
@@ -34,7 +34,7 @@ pub struct Figures {
 /// TestDFSIO's own formulas. It counts time in whole milliseconds, and so does this. `None` without
 /// a task.
 #[must_use]
-pub fn figures(tasks: &[Task]) -> Option<Figures> {
+pub fn figures(tasks: &[Task]) -> Option<DfsioFigures> {
     if tasks.is_empty() {
         return None;
     }
@@ -49,7 +49,7 @@ pub fn figures(tasks: &[Task]) -> Option<Figures> {
         (sum + rate, squares + rate * rate)
     });
     let mean = sum / count;
-    Some(Figures {
+    Some(DfsioFigures {
         files: tasks.len(),
         total_mb,
         throughput_mb_per_sec: total_mb / total_s,
@@ -62,7 +62,7 @@ pub fn figures(tasks: &[Task]) -> Option<Figures> {
 /// `Throughput mb/sec` go on working. `operation` is its word (`write`, `read`, `append`,
 /// `random read`); `date` its `Date & time`.
 #[must_use]
-pub fn block(figures: &Figures, operation: &str, date: &str, exec_s: f64) -> String {
+pub fn block(figures: &DfsioFigures, operation: &str, date: &str, exec_s: f64) -> String {
     let lines = [
         format!("----- TestDFSIO ----- : {operation}"),
         format!("            Date & time: {date}"),

@@ -1,7 +1,7 @@
 //! The same job against fewer and fewer storage nodes or endpoints, or by fewer clients.
 
 use super::fit::{self, Fit, Observation};
-use super::limits::{self, Alone, Binding, Limit};
+use super::limits::{self, Alone, Binding, StepLimit};
 use super::nodes::{NodeRole, variation};
 use super::step::StepAnalysis;
 use super::testdfsio::HadoopJob;
@@ -112,7 +112,7 @@ pub struct FanInPoint {
     pub steady_bytes_per_sec: Option<f64>,
     /// What the step cannot exceed, as far as it was measured.
     #[serde(default)]
-    pub limits: Vec<Limit>,
+    pub limits: Vec<StepLimit>,
     /// The lowest of them.
     #[serde(default)]
     pub binding: Option<Binding>,

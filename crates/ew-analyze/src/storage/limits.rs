@@ -27,7 +27,7 @@ const ROUND_PARTS: u64 = 5;
 /// One part of the way between a client's memory and a storage node's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum WayPart {
     /// NICs of the clients.
     Clients,
     /// Between both sets.
@@ -69,9 +69,9 @@ pub struct ByServers {
 
 /// What a step cannot exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Limit {
+pub struct StepLimit {
     /// Of what.
-    pub side: Side,
+    pub side: WayPart,
     /// Of the whole step.
     pub bytes_per_sec: f64,
 }
@@ -80,7 +80,7 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Binding {
     /// The lowest one.
-    pub lowest: Limit,
+    pub lowest: StepLimit,
     /// The step's rate over it.
     pub reached: f64,
     /// Whether the step is bound by it, or stays below for another reason: CPU, NameNode.
@@ -226,21 +226,21 @@ impl Alone {
     /// What a step with so many clients and storage nodes cannot exceed; each byte is written to
     /// `copies` nodes.
     #[must_use]
-    pub fn limits(&self, clients: u32, nodes: u32, copies: u32) -> Vec<Limit> {
+    pub fn limits(&self, clients: u32, nodes: u32, copies: u32) -> Vec<StepLimit> {
         let shared = f64::from(nodes) / f64::from(copies.clamp(1, nodes.max(1)));
         let limit = |side, rate: Option<Estimate>, times: f64| {
             let bytes_per_sec = rate?.value * times;
-            Some(Limit {
+            Some(StepLimit {
                 side,
                 bytes_per_sec,
             })
         };
-        let clients = limit(Side::Clients, self.client, f64::from(clients));
-        let nic = limit(Side::StorageNodeNic, self.node, shared);
-        let disk = limit(Side::Disk, self.disk, shared);
+        let clients = limit(WayPart::Clients, self.client, f64::from(clients));
+        let nic = limit(WayPart::StorageNodeNic, self.node, shared);
+        let disk = limit(WayPart::Disk, self.disk, shared);
         let ends = [&clients, &nic].into_iter().flatten();
         let ends = ends.map(|end| end.bytes_per_sec).reduce(f64::min);
-        let network = limit(Side::Network, self.network_of(nodes), 1.0).filter(|network| {
+        let network = limit(WayPart::Network, self.network_of(nodes), 1.0).filter(|network| {
             ends.is_none_or(|ends| network.bytes_per_sec < NETWORK_BINDS_BELOW * ends)
         });
         [clients, nic, disk, network]
@@ -260,9 +260,9 @@ impl Alone {
 /// The lowest limit against what was reached; where that does not bind, the limit of the busiest of
 /// the storage nodes, which has `busiest_share` of the mean of them all. `None` without limits.
 #[must_use]
-pub fn binding(limits: &[Limit], rate: f64, busiest_share: Option<f64>) -> Option<Binding> {
-    let by_rate = |a: &&Limit, b: &&Limit| a.bytes_per_sec.total_cmp(&b.bytes_per_sec);
-    let against = |lowest: Limit, busiest_share| {
+pub fn binding(limits: &[StepLimit], rate: f64, busiest_share: Option<f64>) -> Option<Binding> {
+    let by_rate = |a: &&StepLimit, b: &&StepLimit| a.bytes_per_sec.total_cmp(&b.bytes_per_sec);
+    let against = |lowest: StepLimit, busiest_share| {
         let reached = rate / lowest.bytes_per_sec;
         Binding {
             lowest,
@@ -274,13 +274,13 @@ pub fn binding(limits: &[Limit], rate: f64, busiest_share: Option<f64>) -> Optio
     let even = against(*limits.iter().min_by(by_rate)?, None);
     let of_nodes = limits
         .iter()
-        .filter(|limit| matches!(limit.side, Side::StorageNodeNic | Side::Disk))
+        .filter(|limit| matches!(limit.side, WayPart::StorageNodeNic | WayPart::Disk))
         .min_by(by_rate);
     let uneven = of_nodes.zip(busiest_share).map(|(limit, share)| {
         let bytes_per_sec = limit.bytes_per_sec / share.max(1.0);
         let side = limit.side;
         against(
-            Limit {
+            StepLimit {
                 side,
                 bytes_per_sec,
             },
@@ -315,19 +315,19 @@ mod tests {
     #[test]
     fn the_lowest_limit_binds() {
         let side = |nodes, copies, rate| bound(&alone(), nodes, copies, rate).lowest.side;
-        assert_eq!(side(4, 1, 470.0), Side::Clients);
-        assert_eq!(side(2, 1, 380.0), Side::StorageNodeNic);
-        assert_eq!(side(4, 3, 250.0), Side::StorageNodeNic, "three copies");
+        assert_eq!(side(4, 1, 470.0), WayPart::Clients);
+        assert_eq!(side(2, 1, 380.0), WayPart::StorageNodeNic);
+        assert_eq!(side(4, 3, 250.0), WayPart::StorageNodeNic, "three copies");
         let slow = Alone {
             disk: rate(50.0),
             ..alone()
         };
-        assert_eq!(bound(&slow, 3, 1, 148.0).lowest.side, Side::Disk);
+        assert_eq!(bound(&slow, 3, 1, 148.0).lowest.side, WayPart::Disk);
         let narrow = Alone {
             network: rate(300.0),
             ..alone()
         };
-        assert_eq!(bound(&narrow, 4, 1, 290.0).lowest.side, Side::Network);
+        assert_eq!(bound(&narrow, 4, 1, 290.0).lowest.side, WayPart::Network);
         // Three servers are behind a narrower link than four.
         let uneven = Alone {
             by_servers: vec![ByServers {
@@ -336,8 +336,8 @@ mod tests {
             }],
             ..alone()
         };
-        assert_eq!(bound(&uneven, 3, 1, 190.0).lowest.side, Side::Network);
-        assert_eq!(bound(&uneven, 4, 1, 470.0).lowest.side, Side::Clients);
+        assert_eq!(bound(&uneven, 3, 1, 190.0).lowest.side, WayPart::Network);
+        assert_eq!(bound(&uneven, 4, 1, 470.0).lowest.side, WayPart::Clients);
     }
 
     #[test]
@@ -366,13 +366,13 @@ mod tests {
         // Of 191.3 a node: 185 and 65.
         let uneven = found(250.0, 1.48);
         assert_eq!((uneven.busiest_share, uneven.binds), (Some(1.48), true));
-        assert_eq!(uneven.lowest.side, Side::StorageNodeNic);
+        assert_eq!(uneven.lowest.side, WayPart::StorageNodeNic);
         assert!((uneven.lowest.bytes_per_sec - 258.5).abs() < 0.1);
         assert_eq!(found(370.0, 1.02).busiest_share, None);
         let idle = found(100.0, 1.48);
         assert_eq!(
             (idle.lowest.side, idle.binds),
-            (Side::StorageNodeNic, false)
+            (WayPart::StorageNodeNic, false)
         );
     }
 }

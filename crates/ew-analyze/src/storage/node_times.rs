@@ -38,7 +38,7 @@ pub struct NodeTimes {
 
 /// Which storage node stores a step's files.
 #[derive(Debug)]
-pub enum Placement {
+pub enum FilePlacement {
     /// All files of a client are on one node.
     ByClient(BTreeMap<HostId, String>),
     /// The NameNode showed it after the step.
@@ -50,7 +50,7 @@ pub enum Placement {
     },
 }
 
-impl Placement {
+impl FilePlacement {
     /// `None` for removals, for jobs of Hadoop's, which report no files, and where no node is
     /// known.
     #[must_use]
@@ -108,7 +108,7 @@ fn last_passes(step: &StorageStep) -> BTreeMap<u32, u64> {
 
 /// `None` as of [`Placement::new`].
 pub(super) fn analyze(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> Option<TimesByNode> {
-    let placement = Placement::new(step, name)?;
+    let placement = FilePlacement::new(step, name)?;
     let mut by_node: BTreeMap<String, Vec<&FileRecord>> = BTreeMap::new();
     for (host, record) in whole_files(step) {
         if let Some(node) = placement.node(host, record) {
@@ -135,9 +135,9 @@ fn whole_files(step: &StorageStep) -> impl Iterator<Item = (HostId, &FileRecord)
     all.filter(|(_, record)| record.outcome == FileOutcome::Done)
 }
 
-fn calls<'a>(step: &StorageStep, placement: &'a Placement) -> BTreeMap<&'a str, Histogram> {
+fn calls<'a>(step: &StorageStep, placement: &'a FilePlacement) -> BTreeMap<&'a str, Histogram> {
     let mut calls: BTreeMap<&str, Histogram> = BTreeMap::new();
-    let Placement::ByClient(nodes) = placement else {
+    let FilePlacement::ByClient(nodes) = placement else {
         return calls;
     };
     for (host, report) in &step.reports {

@@ -123,7 +123,7 @@ impl Constraint {
 
 /// One constraint's own answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Need {
+pub struct ConstraintNeed {
     /// Which.
     pub constraint: Constraint,
     /// Bytes per byte of data.
@@ -163,7 +163,7 @@ pub struct Answer {
     /// B, bytes of data per second.
     pub needed_bytes_per_sec: f64,
     /// Every constraint of storage nodes, in the order of [`Constraint`].
-    pub needs: Vec<Need>,
+    pub needs: Vec<ConstraintNeed>,
     /// Clients and uplink.
     pub passages: [Passage; 2],
     /// The one that asks for most.
@@ -208,12 +208,12 @@ pub enum SizingError {
     NoRates,
     /// No number of storage nodes meets the deadline.
     #[error("no number of storage nodes meets the deadline: {}", .0.words())]
-    Unreachable(Bound),
+    Unreachable(RateBound),
 }
 
 /// What bounds the rate whatever the number of storage nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Bound {
+pub struct RateBound {
     /// What binds.
     pub constraint: Constraint,
     /// Bytes of data per second that the deadline needs.
@@ -227,7 +227,7 @@ pub struct Bound {
     pub headroom: f64,
 }
 
-impl Bound {
+impl RateBound {
     fn words(&self) -> String {
         use ew_model::units::{format_bytes_per_sec, format_duration_ns};
         let headroom = match self.headroom {
@@ -404,7 +404,7 @@ fn check_reachable(question: &Question, needed: f64, factors: &Factors) -> Resul
         };
         if passage.with_headroom_bytes_per_sec > rate * (1.0 + ARITHMETIC) {
             let possible = rate / factors.client / (1.0 + question.headroom);
-            return Err(SizingError::Unreachable(Bound {
+            return Err(SizingError::Unreachable(RateBound {
                 constraint: passage.constraint,
                 needed_bytes_per_sec: needed,
                 possible_bytes_per_sec: possible,
@@ -441,7 +441,7 @@ fn passages(question: &Question, needed: f64, factors: &Factors) -> [Passage; 2]
     ]
 }
 
-fn needs(question: &Question, needed: f64, factors: &Factors) -> Vec<Need> {
+fn needs(question: &Question, needed: f64, factors: &Factors) -> Vec<ConstraintNeed> {
     let node = &question.node;
     let rates = [
         (Constraint::Disk, factors.disk, node.disk_bytes_per_sec),
@@ -449,12 +449,12 @@ fn needs(question: &Question, needed: f64, factors: &Factors) -> Vec<Need> {
         (Constraint::NicTx, factors.nic_tx, node.nic_tx_bytes_per_sec),
         (Constraint::Node, 1.0, node.served_bytes_per_sec),
     ];
-    let mut needs: Vec<Need> = rates
+    let mut needs: Vec<ConstraintNeed> = rates
         .into_iter()
         .filter_map(|(constraint, factor, rate)| {
             let rate = rate?;
             let nodes_exact = factor * needed / rate;
-            Some(Need {
+            Some(ConstraintNeed {
                 constraint,
                 factor,
                 node_bytes_per_sec: Some(rate),
@@ -467,7 +467,7 @@ fn needs(question: &Question, needed: f64, factors: &Factors) -> Vec<Need> {
         return needs;
     }
     let min = question.redundancy.min_nodes();
-    needs.push(Need {
+    needs.push(ConstraintNeed {
         constraint: Constraint::Placement,
         factor: f64::from(min),
         node_bytes_per_sec: None,
@@ -478,8 +478,8 @@ fn needs(question: &Question, needed: f64, factors: &Factors) -> Vec<Need> {
 }
 
 /// Placement asks for whole nodes, and is served by headroom.
-fn nodes(needs: &[Need], headroom: f64) -> u32 {
-    let of = |need: &Need| match need.constraint {
+fn nodes(needs: &[ConstraintNeed], headroom: f64) -> u32 {
+    let of = |need: &ConstraintNeed| match need.constraint {
         Constraint::Placement => need.nodes,
         _ => rounded_up(need.nodes_exact * (1.0 + headroom)),
     };
@@ -493,7 +493,7 @@ fn rounded_up(nodes_exact: f64) -> u32 {
         .clamp(0.0, f64::from(u32::MAX)) as u32
 }
 
-fn carried(needs: &[Need], needed: f64, nodes: u32) -> f64 {
+fn carried(needs: &[ConstraintNeed], needed: f64, nodes: u32) -> f64 {
     let of_rates = needs
         .iter()
         .filter(|need| need.constraint != Constraint::Placement && need.nodes_exact > 0.0);
@@ -502,9 +502,9 @@ fn carried(needs: &[Need], needed: f64, nodes: u32) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-fn bound(binding: &Need, needed: f64, question: &Question) -> Bound {
+fn bound(binding: &ConstraintNeed, needed: f64, question: &Question) -> RateBound {
     let possible = needed * MAX_NODES / (binding.nodes_exact * (1.0 + question.headroom));
-    Bound {
+    RateBound {
         constraint: binding.constraint,
         needed_bytes_per_sec: needed,
         possible_bytes_per_sec: possible,

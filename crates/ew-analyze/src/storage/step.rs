@@ -1,6 +1,6 @@
 //! What is reported of one step of a storage run.
 
-use super::dfsio::Figures;
+use super::dfsio::DfsioFigures;
 use super::node_times::TimesByNode;
 use super::nodes::{Balance, NodeFigures};
 use super::testdfsio::HadoopJob;
@@ -18,7 +18,7 @@ pub struct StepAnalysis {
     /// From sending the orders to the last report, seconds: TestDFSIO's `Test exec time sec`.
     pub exec_s: f64,
     /// TestDFSIO's block. `None`: no file is whole, or nothing was read or written.
-    pub dfsio: Option<Figures>,
+    pub dfsio: Option<DfsioFigures>,
     /// Files ordered.
     pub files_ordered: u32,
     /// Files that are whole.

@@ -3,7 +3,7 @@
 //! At small sizes most of its time is the job's: JVMs, scheduling, shuffle, commit. That hides the
 //! bend of a fan-in, so it is shown apart from the I/O time.
 
-use super::dfsio::Figures;
+use super::dfsio::DfsioFigures;
 use ew_model::storage::{LogLine, StorageStep, TestDfsioLog};
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ pub struct Tasks {
 
 /// A job's figures and its times. `bytes` are those of its files.
 #[must_use]
-pub fn analyze(log: &TestDfsioLog, bytes: u64) -> (Option<Figures>, HadoopJob) {
+pub fn analyze(log: &TestDfsioLog, bytes: u64) -> (Option<DfsioFigures>, HadoopJob) {
     let block = Block::of(log);
     let figures = block.figures();
     let phases = phases(log);
@@ -127,8 +127,8 @@ impl Block {
         }
     }
 
-    fn figures(&self) -> Option<Figures> {
-        Some(Figures {
+    fn figures(&self) -> Option<DfsioFigures> {
+        Some(DfsioFigures {
             files: self.files.filter(|files| *files >= 0.0)? as usize,
             total_mb: self.total_mb?,
             throughput_mb_per_sec: self.throughput?,

@@ -4,8 +4,8 @@ use crate::clock_line::Timeline;
 use crate::frame::encode;
 use crate::limits::{MAX_FRAME_BYTES, Message};
 use crate::message::{
-    FlowOrder, FlowProgress, FlowReport, OthersTcp, PortAnswer, PortCheck, RelayKey, Role,
-    RoundOrder, RoundReport, RunToken, StageOrder, Standing, ToAgent, ToController, Welcome,
+    EndState, FlowOrder, FlowProgress, FlowReport, OthersTcp, PortAnswer, PortCheck, RelayKey,
+    Role, RoundOrder, RoundReport, RunToken, StageOrder, ToAgent, ToController, Welcome,
 };
 use crate::preamble::{MAX_BANNER_BYTES, preamble};
 use ew_model::facts::{HostFacts, HostSample};
@@ -96,7 +96,7 @@ pub fn report(order: &StageOrder, index: usize) -> RoundReport {
                 flow: f.flow,
                 sender: Some(Box::new(end.clone())),
                 receiver: None,
-                standing: Some(Standing::default()),
+                standing: Some(EndState::default()),
                 error: None,
             })
             .collect(),

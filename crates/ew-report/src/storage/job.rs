@@ -8,8 +8,8 @@ use crate::words::{MISSING, count, duration, one_line, or_missing, percent, plur
 use ew_analyze::storage::dfsio;
 use ew_analyze::storage::fan_in::{Axis, FanIn, FanInPoint, Term};
 use ew_analyze::storage::job::{ClientFigures, StepAnalysis, StorageAnalysis};
-use ew_analyze::storage::limits::{Alone, Binding, Side};
-use ew_analyze::storage::node_times::Placement;
+use ew_analyze::storage::limits::{Alone, Binding, WayPart};
+use ew_analyze::storage::node_times::FilePlacement;
 use ew_analyze::storage::nodes::{Balance, NodeCounters, NodeFigures, NodeRole};
 use ew_model::analysis::Estimate;
 use ew_model::finding::VerdictStatus;
@@ -57,7 +57,7 @@ pub fn storage_csv(run: &Run) -> String {
         "step,operation,host,file,worker,start_ns,open_ns,first_byte_ns,io_ns,close_ns,bytes,outcome,storage_node\n",
     );
     for step in &run.storage {
-        let placement = Placement::new(step, &|id| run.manifest.inventory.name(id).to_owned());
+        let placement = FilePlacement::new(step, &|id| run.manifest.inventory.name(id).to_owned());
         for (id, report) in &step.reports {
             let host = run.manifest.inventory.name(*id);
             let node = |record: &FileRecord| placement.as_ref()?.node(*id, record);
@@ -344,14 +344,14 @@ fn interval(estimate: &Estimate) -> String {
 
 pub(crate) fn binding(binding: &Binding) -> String {
     let side = match binding.lowest.side {
-        Side::Clients => "clients' NICs",
-        Side::Network => "network",
-        Side::StorageNodeNic => "storage nodes' NICs",
-        Side::Disk => "disks",
+        WayPart::Clients => "clients' NICs",
+        WayPart::Network => "network",
+        WayPart::StorageNodeNic => "storage nodes' NICs",
+        WayPart::Disk => "disks",
     };
     let side = match (binding.busiest_share, binding.lowest.side) {
         (None, _) => side.to_owned(),
-        (Some(_), Side::Disk) => "the busiest storage node's disk".into(),
+        (Some(_), WayPart::Disk) => "the busiest storage node's disk".into(),
         (Some(_), _) => "the busiest storage node's NIC".into(),
     };
     let reached = percent(Some(binding.reached));

@@ -5,7 +5,7 @@ use crate::format::TextStyle;
 use crate::table::{table, wrap};
 use crate::words::or_missing;
 use ew_analyze::storage::sizing::{
-    Answer, Bound, Constraint, Need, Operation, Passage, Question, Redundancy,
+    Answer, Constraint, ConstraintNeed, Operation, Passage, Question, RateBound, Redundancy,
 };
 use ew_model::units::{format_bytes_per_sec, format_duration_ns};
 use serde::Serialize;
@@ -20,7 +20,7 @@ struct Document<'a> {
     schema_version: u32,
     question: &'a Question,
     answer: Option<&'a Answer>,
-    unreachable: Option<&'a Bound>,
+    unreachable: Option<&'a RateBound>,
 }
 
 /// For programs.
@@ -35,14 +35,14 @@ pub fn sizing_json(question: &Question, answer: &Answer) -> Result<String, Repor
 ///
 /// # Errors
 /// [`ReportError::Json`], a defect.
-pub fn sizing_bound_json(question: &Question, bound: &Bound) -> Result<String, ReportError> {
+pub fn sizing_bound_json(question: &Question, bound: &RateBound) -> Result<String, ReportError> {
     document(question, None, Some(bound))
 }
 
 fn document(
     question: &Question,
     answer: Option<&Answer>,
-    unreachable: Option<&Bound>,
+    unreachable: Option<&RateBound>,
 ) -> Result<String, ReportError> {
     let document = Document {
         schema: "eastwest-size",
@@ -150,7 +150,7 @@ fn untested_uplink(question: &Question, answer: &Answer) -> Option<String> {
     ))
 }
 
-fn row(need: &Need, answer: &Answer) -> Vec<String> {
+fn row(need: &ConstraintNeed, answer: &Answer) -> Vec<String> {
     let rate = need.node_bytes_per_sec.map(format_bytes_per_sec);
     let is_binding = need.constraint == answer.binding;
     let factor = match need.constraint {

@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use ew_controller::AddressFamily;
+use ew_controller::AddressChoice;
 use ew_iperf3::auth::{ClientAuth, DEFAULT_SKEW_S, Padding, ServerAuth};
 use ew_iperf3::report::text::TextStyle;
 use ew_iperf3::server::ServerOptions;
@@ -440,11 +440,11 @@ impl Iperf3Args {
             return Ok(address);
         }
         let family = if self.version4 {
-            AddressFamily::V4
+            AddressChoice::V4
         } else if self.version6 {
-            AddressFamily::V6
+            AddressChoice::V6
         } else {
-            AddressFamily::Any
+            AddressChoice::Any
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
