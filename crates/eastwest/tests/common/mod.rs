@@ -47,7 +47,8 @@ pub(crate) fn has_tool(name: &str) -> bool {
         .any(|dir| Path::new(dir).join(name).exists())
 }
 
-/// A lab that goes down with the test. It carries so little that several leave most of the CPUs idle.
+/// A lab that goes down with the test. It carries so little that several leave most of the CPUs
+/// idle.
 pub(crate) struct TestLab {
     pub(crate) name: String,
     pub(crate) dir: PathBuf,
