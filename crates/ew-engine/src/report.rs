@@ -7,7 +7,7 @@ use crate::workload::machine::Prepared;
 use ew_model::latency::Latency;
 use ew_model::record::{CpuUse, EndRecord, FigureNote, Interval, SizeTimes, StreamRecord};
 use ew_model::workload::WorkloadKind;
-use ew_proto::message::{FlowOrder, FlowReport, Role, EndState};
+use ew_proto::message::{EndState, FlowOrder, FlowReport, Role};
 use ew_proto::round::RoundSpec;
 use ew_sys::socket::TcpReading;
 use socket2::SockRef;

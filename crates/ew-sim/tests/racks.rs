@@ -125,7 +125,10 @@ fn guessed_at_1_to_1(workload: &str, racks: usize, seed: u64, level: f64) -> Opt
 #[test]
 fn routers_on_traced_paths_show_racks_of_any_fabric() {
     let found = guessed_at_1_to_1("trace", 3, 1, 1.0).expect("a guess");
-    assert_eq!((found.evidence, found.agreement), (RackEvidence::Routers, 1.0));
+    assert_eq!(
+        (found.evidence, found.agreement),
+        (RackEvidence::Routers, 1.0)
+    );
     assert!(adjusted_rand_index(&truth(3, 4), &groups(&found)) > 0.999);
     assert_eq!(guessed_at_1_to_1("trace", 1, 1, 1.0), None, "one rack");
 }
