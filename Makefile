@@ -45,22 +45,13 @@ check:
 	scripts/deny.sh
 	scripts/check-macos.sh
 
-# Binaries come first, since tests of other packages start them, and together with the tests: built alone they have other features of their dependencies, and all
-# would be compiled twice. No crate has tests in its documentation. Most tests wait for flows and labs: more of them at once than CPUs.
-BUILD_FOR_TESTS = cargo build --locked --workspace --bins --tests
-
 test:
 	scripts/setup.sh --optional --tools
-	$(BUILD_FOR_TESTS)
-	export INSTA_UPDATE=no failed=; \
-	RUST_TEST_THREADS=4 scripts/test.sh --locked --workspace --exclude eastwest --lib --bins --tests --no-fail-fast || failed=yes; \
-	RUST_TEST_THREADS=4 scripts/test.sh --locked --package eastwest --bins --test e2e --no-fail-fast || failed=yes; \
-	RUST_TEST_THREADS=3 scripts/test.sh --locked --package eastwest --test verdicts || failed=yes; \
-	test -z "$$failed"
+	INSTA_UPDATE=no cargo xtask test
 
 test-engines:
 	scripts/setup.sh --optional --tools
-	$(BUILD_FOR_TESTS)
+	cargo build --locked --workspace --bins --tests
 	EASTWEST="$(abspath $(TARGET_DIR)/$(HOST)/debug/eastwest)" tests/all
 
 bench: binary

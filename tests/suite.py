@@ -12,7 +12,7 @@ import sys
 import time
 
 ATTEMPTS = 3
-# As in scripts/test.sh: what fails twice has failed, and more failures than accidents
+# As in `cargo xtask test`: what fails twice has failed, and more failures than accidents
 # explain are not tried again.
 ACCIDENTS = 3
 LOCKS = pathlib.Path.home() / ".cache/eastwest"

@@ -6,6 +6,7 @@
     reason = "a chore talks to who runs it"
 )]
 
+mod tests;
 mod tidy;
 
 use anyhow::Context;
@@ -16,8 +17,12 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(),
+        ["test", ref names @ ..] => root().and_then(|root| tests::run(&root, names)),
         _ => {
             eprintln!("usage: cargo xtask tidy    check the rules that the compiler does not know");
+            eprintln!(
+                "       cargo xtask test [NAME...]    build and run every test binary, or those"
+            );
             return ExitCode::from(2);
         }
     };
