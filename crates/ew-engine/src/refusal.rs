@@ -106,8 +106,8 @@ pub enum Refusal {
         possible: RangeInclusive<u64>,
     },
     /// What is sent as a file is nowhere to be kept.
-    #[error("cannot make a file of {bytes} bytes in memory: {source}")]
-    MemoryFile {
+    #[error("cannot keep {bytes} bytes in a file, nor in memory only: {source}")]
+    ContentFile {
         /// One message.
         bytes: usize,
         /// The system's.

@@ -11,7 +11,7 @@ use ew_model::record::FigureNote;
 use ew_model::workload::{ReceiveMode, SendMode};
 use ew_sys::clock::monotonic_ns;
 use ew_sys::socket::{Interest, wait_ready};
-use ew_sys::transfer::{memory_file, receive_discarding, send_file};
+use ew_sys::transfer::{nameless_file, receive_discarding, send_file};
 use ew_sys::zerocopy::{ReceiveMapping, allow_zerocopy, completions, send_zerocopy};
 use std::fs::File;
 use std::net::TcpStream;
@@ -66,8 +66,8 @@ impl Content {
         let memory = PageBuffer::incompressible(message_bytes);
         let file = match mode {
             SendMode::Sendfile => {
-                let made = memory_file(memory.as_slice());
-                Some(made.map_err(|source| Refusal::MemoryFile {
+                let made = nameless_file(memory.as_slice());
+                Some(made.map_err(|source| Refusal::ContentFile {
                     bytes: message_bytes,
                     source,
                 })?)

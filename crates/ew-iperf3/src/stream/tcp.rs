@@ -6,7 +6,7 @@ use super::file::{self, FileBlocks};
 use super::mover::{Mover, is_passing};
 use super::pace::Pace;
 use super::work::FileUse;
-use ew_sys::transfer::{memory_file, receive_discarding, send_file};
+use ew_sys::transfer::{nameless_file, receive_discarding, send_file};
 use socket2::Socket;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -26,7 +26,7 @@ pub(super) fn send(mover: &Mover) -> io::Result<()> {
         return send_blocks(mover, FileBlocks::open(socket, path, params.block_bytes)?);
     }
     match params.zerocopy {
-        true => send_blocks(mover, CachedBlock(socket, memory_file(block)?)),
+        true => send_blocks(mover, CachedBlock(socket, nameless_file(block)?)),
         false => send_blocks(mover, OneBlock(socket, block)),
     }
 }
