@@ -42,6 +42,8 @@ pub(super) struct Filling {
     level: Vec<f64>,
     /// An open strand on it is limited elsewhere, at a lower level.
     beaten: Vec<bool>,
+    /// By strand, the lowest level on its way.
+    lowest_of: Vec<f64>,
     touched: Vec<u32>,
     open: Vec<u32>,
 }
@@ -79,6 +81,7 @@ impl Filling {
         }
         self.open.clear();
         self.open.extend(0..strands.len() as u32);
+        self.lowest_of.resize(strands.len(), 0.0);
         for strand in strands {
             for resource in strand.way() {
                 let at = *resource as usize;
@@ -102,6 +105,7 @@ impl Filling {
         for open in &self.open {
             let strand = &strands[*open as usize];
             let lowest = self.lowest(strand);
+            self.lowest_of[*open as usize] = lowest;
             for resource in strand.way() {
                 let at = *resource as usize;
                 self.beaten[at] |= self.level[at] > lowest * SAME;
@@ -125,7 +129,7 @@ impl Filling {
         let mut open = std::mem::take(&mut self.open);
         open.retain(|index| {
             let strand = &strands[*index as usize];
-            let lowest = self.lowest(strand);
+            let lowest = self.lowest_of[*index as usize];
             let is_full = |resource: &&u32| {
                 let at = **resource as usize;
                 !self.beaten[at] && self.level[at] <= lowest * SAME
@@ -145,7 +149,7 @@ impl Filling {
     /// Rounding left no resource that all its strands agree on: the strand with the lowest level
     /// goes first.
     fn close_lowest(&mut self, strands: &[Strand], shares: &mut [Share]) {
-        let level = |at: &usize| self.lowest(&strands[self.open[*at] as usize]);
+        let level = |at: &usize| self.lowest_of[self.open[*at] as usize];
         let lowest = (0..self.open.len()).min_by(|a, b| level(a).total_cmp(&level(b)));
         let Some(at) = lowest else { return };
         let index = self.open.swap_remove(at);
@@ -155,7 +159,7 @@ impl Filling {
             .iter()
             .copied()
             .min_by(|a, b| self.level[*a as usize].total_cmp(&self.level[*b as usize]));
-        let lowest = self.lowest(strand);
+        let lowest = self.lowest_of[index as usize];
         shares[index as usize] = self.freeze(strand, lowest, bottleneck.unwrap_or(PRIVATE));
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Round {
     pub(crate) is_excused: bool,
     /// Whether a flow shares neither its sender nor its receiver with another.
     pub(crate) alone: Vec<bool>,
+    /// Share of a flow's weight that its split of the sums has: a flow by itself is its own sum.
+    pub(super) split_weights: Vec<f64>,
     /// Where hosts or racks have several links.
     pub(super) hashed: Option<Hashed>,
 }
@@ -45,12 +47,15 @@ pub(super) struct Hashed {
 pub(super) struct Sums {
     /// Per flow of the round, its group.
     pub(super) group_of: Vec<u32>,
+    /// The flows of the first group, of the second, and so on.
+    pub(super) slots: Vec<u32>,
     pub(super) groups: Vec<Sum>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub(super) bits_per_sec: f64,
+    pub(super) ln_rate: f64,
     pub(super) flows: f64,
     /// Mean over its flows.
     pub(super) doubt: f64,
@@ -155,6 +160,11 @@ impl Rounds {
         );
         let is_alone = |obs: &Obs| sending[obs.src.index()] == 1 && receiving[obs.dst.index()] == 1;
         let alone = own.iter().map(is_alone).collect();
+        let split_weight = |slot: usize| {
+            let parts = sums.iter().map(|sums| 0.5 / sums.of(slot).flows);
+            1.0 - parts.sum::<f64>()
+        };
+        let split_weights = (0..own.len()).map(split_weight).collect();
         self.rounds.push(Round {
             stage,
             at,
@@ -163,6 +173,7 @@ impl Rounds {
             sums,
             is_excused: false,
             alone,
+            split_weights,
             hashed: None,
         });
     }
@@ -189,12 +200,6 @@ impl Rounds {
             let hosts = rate(obs.src).min(rate(obs.dst)) * round.hashed_share(slot);
             (obs, obs.ln_rate - hosts.ln())
         })
-    }
-
-    /// Share of a flow's weight that its split of the sums has: a flow by itself is its own sum.
-    pub(super) fn split_weight(round: &Round, slot: usize) -> f64 {
-        let parts = round.sums.iter().map(|sums| 0.5 / sums.of(slot).flows);
-        1.0 - parts.sum::<f64>()
     }
 
     /// Starvation that takes nothing: where isolated intra-rack flows whose ends waited as much are
@@ -378,7 +383,10 @@ fn sums(
     }
     for sum in &mut sums.groups {
         sum.doubt /= sum.flows;
+        sum.ln_rate = sum.bits_per_sec.ln();
     }
+    sums.slots = (0..flows.len() as u32).collect();
+    sums.slots.sort_by_key(|slot| sums.group_of[*slot as usize]);
     sums
 }
 

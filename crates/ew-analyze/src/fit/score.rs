@@ -4,7 +4,7 @@ use super::filling::{Filling, PRIVATE, Share, Strand};
 use super::hypothesis::{Capacities, Hypothesis};
 use super::noise::{LOSSY_SIGMA, OVERDISPERSION, PARTIAL_SIGMA, SUM_SIGMA, density, log_kernel};
 use super::obs::Obs;
-use super::rounds::{Round, Rounds, Sums};
+use super::rounds::{Round, Rounds, Sum, Sums};
 use super::splitmix::splitmix;
 
 /// Guesses at the hashes of a round's connections; fewer above [`MANY_HOSTS`].
@@ -41,6 +41,7 @@ pub(super) struct Scorer<'a> {
     users: Vec<f64>,
     /// Per draw, per flow.
     draws: Vec<Vec<Predicted>>,
+    sum: SumScorer,
 }
 
 impl<'a> Scorer<'a> {
@@ -54,6 +55,7 @@ impl<'a> Scorer<'a> {
             open: Vec::new(),
             users: Vec::new(),
             draws: Vec::new(),
+            sum: SumScorer::default(),
         }
     }
 
@@ -199,10 +201,11 @@ impl<'a> Scorer<'a> {
         let draws = self.draws_of(capacities);
         self.predict_draws(capacities, round, draws);
         let draws = &self.draws[..draws];
+        self.sum.together.resize(capacities.bits_per_sec.len(), 0.0);
         let sums = round
             .sums
             .iter()
-            .map(|sums| 0.5 * score_sums(hypothesis, sums, draws));
+            .map(|sums| 0.5 * self.sum.score(hypothesis, sums, draws));
         let splits = score_splits(hypothesis, self.rounds.of(round), round, draws);
         sums.sum::<f64>() + splits
     }
@@ -229,6 +232,7 @@ fn members(
     }
     connections
         .into_iter()
+        .take(paths)
         .enumerate()
         .filter(|(_, count)| *count > 0.0)
 }
@@ -242,70 +246,92 @@ fn loss_left(capacities: &Capacities, obs: &Obs) -> f64 {
     })
 }
 
-/// The sums at one end of a round's flows.
-fn score_sums(hypothesis: &Hypothesis, sums: &Sums, draws: &[Vec<Predicted>]) -> f64 {
-    let count = sums.groups.len();
-    // Per draw and group: predicted sum, share of its bottlenecks that others use, share of lossy
-    // flows.
-    let mut of_draws: Vec<Vec<[f64; 3]>> = Vec::with_capacity(draws.len());
-    for draw in draws {
-        of_draws.push(predicted_sums(sums, draw));
-    }
-    let mut score = 0.0;
-    for group in 0..count {
-        let of_group: Vec<[f64; 3]> = of_draws.iter().map(|draw| draw[group]).collect();
-        score += score_sum(hypothesis, &sums.groups[group], &of_group);
-    }
-    score
+/// Scores the sums at one end of a round's flows; keeps the buffers.
+#[derive(Debug, Default)]
+struct SumScorer {
+    /// Per resource, the flows of a group that it limits: they use it together.
+    together: Vec<f64>,
+    /// Per draw.
+    predicted: Vec<PredictedSum>,
+    logs: Vec<f64>,
 }
 
-fn score_sum(hypothesis: &Hypothesis, sum: &super::rounds::Sum, draws: &[[f64; 3]]) -> f64 {
-    let logs: Vec<f64> = draws
-        .iter()
-        .map(|[predicted, ..]| predicted.max(1.0).ln())
-        .collect();
-    let spread = deviation(&logs);
-    let measured = sum.bits_per_sec.ln();
-    let of_draw = |(log, [_, partial, lossy]): (&f64, &[f64; 3])| {
-        let base = if sum.flows < 1.5 {
-            if *partial > SHARED {
-                hypothesis.split_sigma
-            } else {
-                hypothesis.isolated_sigma
+/// A sum as predicted.
+#[derive(Clone, Copy, Debug, Default)]
+struct PredictedSum {
+    bits_per_sec: f64,
+    /// Share of its bottlenecks that others use.
+    partial: f64,
+    /// Share of its flows that are lossy.
+    lossy: f64,
+}
+
+impl SumScorer {
+    fn score(&mut self, hypothesis: &Hypothesis, sums: &Sums, draws: &[Vec<Predicted>]) -> f64 {
+        let mut left = sums.slots.as_slice();
+        let mut score = 0.0;
+        for sum in &sums.groups {
+            let (slots, others) = left.split_at(sum.flows as usize);
+            left = others;
+            self.predicted.clear();
+            for draw in draws {
+                let predicted = self.predict(slots, draw);
+                self.predicted.push(predicted);
             }
-        } else {
-            let others = PARTIAL_SIGMA * partial;
-            (SUM_SIGMA * SUM_SIGMA + others * others + 0.25 * spread * spread).sqrt()
-        };
-        density(measured - log, base.max(LOSSY_SIGMA * lossy), sum.doubt)
-    };
-    let mean = logs.iter().zip(draws).map(of_draw).sum::<f64>() / draws.len() as f64;
-    mean.ln()
-}
+            score += self.score_sum(hypothesis, sum);
+        }
+        score
+    }
 
-fn predicted_sums(sums: &Sums, flows: &[Predicted]) -> Vec<[f64; 3]> {
-    let mut predicted = vec![[0.0; 3]; sums.groups.len()];
-    // Flows of the same group behind the same bottleneck use it together.
-    let mut together: std::collections::BTreeMap<(u32, u32), f64> =
-        std::collections::BTreeMap::new();
-    for (flow, group) in flows.iter().zip(&sums.group_of) {
-        *together.entry((*group, flow.bottleneck)).or_default() += 1.0;
+    fn predict(&mut self, slots: &[u32], draw: &[Predicted]) -> PredictedSum {
+        let flows = || slots.iter().map(|slot| &draw[*slot as usize]);
+        let limited = || flows().filter(|flow| flow.bottleneck != PRIVATE);
+        for flow in limited() {
+            self.together[flow.bottleneck as usize] += 1.0;
+        }
+        let count = slots.len() as f64;
+        let mut sum = PredictedSum::default();
+        for flow in flows() {
+            let others = match flow.bottleneck {
+                PRIVATE => 0.0,
+                shared => (flow.users - self.together[shared as usize]).max(0.0) / flow.users,
+            };
+            sum.bits_per_sec += flow.bits_per_sec;
+            sum.partial += others / count;
+            sum.lossy += f64::from(u8::from(flow.lossy)) / count;
+        }
+        for flow in limited() {
+            self.together[flow.bottleneck as usize] = 0.0;
+        }
+        sum
     }
-    for (flow, group) in flows.iter().zip(&sums.group_of) {
-        let own = together
-            .get(&(*group, flow.bottleneck))
-            .copied()
-            .unwrap_or(1.0);
-        let others = match flow.bottleneck {
-            PRIVATE => 0.0,
-            _ => (flow.users - own).max(0.0) / flow.users,
+
+    fn score_sum(&mut self, hypothesis: &Hypothesis, sum: &Sum) -> f64 {
+        let draws = &self.predicted;
+        let logs = draws.iter().map(|draw| draw.bits_per_sec.max(1.0).ln());
+        self.logs.clear();
+        self.logs.extend(logs);
+        let spread = deviation(&self.logs);
+        let of_draw = |(log, draw): (&f64, &PredictedSum)| {
+            let base = if sum.flows < 1.5 {
+                if draw.partial > SHARED {
+                    hypothesis.split_sigma
+                } else {
+                    hypothesis.isolated_sigma
+                }
+            } else {
+                let others = PARTIAL_SIGMA * draw.partial;
+                (SUM_SIGMA * SUM_SIGMA + others * others + 0.25 * spread * spread).sqrt()
+            };
+            density(
+                sum.ln_rate - log,
+                base.max(LOSSY_SIGMA * draw.lossy),
+                sum.doubt,
+            )
         };
-        let sum = &mut predicted[*group as usize];
-        sum[0] += flow.bits_per_sec;
-        sum[1] += others / sums.groups[*group as usize].flows;
-        sum[2] += f64::from(u8::from(flow.lossy)) / sums.groups[*group as usize].flows;
+        let mean = self.logs.iter().zip(draws).map(of_draw).sum::<f64>() / draws.len() as f64;
+        mean.ln()
     }
-    predicted
 }
 
 /// What the single flows add to the sums they are part of.
@@ -316,11 +342,8 @@ fn score_splits(
     draws: &[Vec<Predicted>],
 ) -> f64 {
     let mut score = 0.0;
-    for (slot, obs) in flows.iter().enumerate() {
-        let weight = Rounds::split_weight(round, slot);
-        if weight < 1e-6 {
-            continue;
-        }
+    let weighed = flows.iter().zip(&round.split_weights).enumerate();
+    for (slot, (obs, weight)) in weighed.filter(|(_, (_, weight))| **weight >= 1e-6) {
         let of_draw = |draw: &Vec<Predicted>| {
             let flow = &draw[slot];
             let z = obs.ln_rate - flow.bits_per_sec.max(1.0).ln();

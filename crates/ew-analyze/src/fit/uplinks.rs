@@ -12,7 +12,7 @@ use super::members::Posterior;
 use super::noise::LITTLE_STARVATION;
 use super::prices::MIN_EFFECT;
 use super::rounds::MANY_STREAMS;
-use crate::stats::{median, median_estimate, quantile, scaled};
+use crate::stats::{interpolated_median_estimate, median, median_estimate, quantile, scaled};
 use ew_model::analysis::{Estimate, UplinkAnalysis};
 
 /// Systematic error of a ratio that repetition cannot show: window edges, protocol.
@@ -147,12 +147,14 @@ fn direction(
         hosts_bits_per_sec: hosts,
         carried_bits_per_sec: carried,
         capacity: median_estimate(&values),
-        ratio: median_estimate(&ratios).map(|ratio| widened(ratio, SYSTEMATIC)),
+        ratio: interpolated_median_estimate(&ratios).map(|ratio| widened(ratio, SYSTEMATIC)),
         reach: Reach::Limits,
         rounds: full.len(),
         stage: most_common(full.iter().map(|sum| sum.stage)),
         loss_left: loss_left(fitted, rack, index),
     };
+    // Whole order statistics assume nothing of the rounds: who is accused is sure to be meant.
+    let mut surely = median_estimate(&ratios).map(|ratio| widened(ratio, SYSTEMATIC));
     if let (
         Fabric::Paths {
             paths: count,
@@ -162,10 +164,10 @@ fn direction(
     ) = (fitted.hypothesis.fabric, paths)
     {
         found.take_paths(fitted, paths, (count, each_bits_per_sec), (rack, index));
+        surely = found.ratio;
     }
     // Without an interval every round must agree.
-    let low = found
-        .ratio
+    let low = surely
         .and_then(|ratio| ratio.low)
         .or_else(|| ratios.iter().copied().reduce(f64::min));
     let is_sure = full.len() >= MIN_ROUNDS || fitted.capacities.paths > 1;

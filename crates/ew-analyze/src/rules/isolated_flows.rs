@@ -8,7 +8,7 @@ use ew_model::record::{EndRecord, FlowRecord};
 #[derive(Debug)]
 pub(crate) struct IsolatedFlows<'a> {
     pub(super) all: Vec<&'a FlowRecord>,
-    pub(super) ends: Vec<Vec<&'a EndRecord>>,
+    pub(super) ends: Vec<Vec<(&'a FlowRecord, &'a EndRecord)>>,
 }
 
 impl<'a> IsolatedFlows<'a> {
@@ -24,7 +24,7 @@ impl<'a> IsolatedFlows<'a> {
         for row in &all {
             for (host, end) in [(row.src, &row.sender), (row.dst, &row.receiver)] {
                 if let (Some(of_host), Some(end)) = (ends.get_mut(host.index()), end) {
-                    of_host.push(end);
+                    of_host.push((*row, end));
                 }
             }
         }

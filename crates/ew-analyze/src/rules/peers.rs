@@ -110,5 +110,6 @@ pub(super) fn of_own_ends(
     figure: impl Fn(&EndRecord) -> Option<f64>,
 ) -> Option<f64> {
     let own = case.isolated_flows.ends.get(host.index())?.iter();
-    quantile(&own.filter_map(|end| figure(end)).collect::<Vec<_>>(), at)
+    let own = own.filter_map(|(_, end)| figure(end));
+    quantile(&own.collect::<Vec<_>>(), at)
 }

@@ -35,18 +35,14 @@ fn engine(case: &Case<'_>, host: HostId) -> Option<Why> {
 /// CPU time of the engine's threads over the window, per stream of the host, median over rounds.
 fn cpus_per_stream(case: &Case<'_>, host: HostId) -> Option<f64> {
     let mut rounds: BTreeMap<_, (f64, usize)> = BTreeMap::new();
-    for row in &case.isolated_flows.all {
-        let sent = row.sender.as_ref().filter(|_| row.src == host);
-        let received = row.receiver.as_ref().filter(|_| row.dst == host);
-        for end in [sent, received].into_iter().flatten() {
-            let Some(cpu) = end.cpu.filter(|_| end.window_ns > 0) else {
-                continue;
-            };
-            let known = rounds.entry((row.stage, row.round)).or_insert((0.0, 0));
-            // Every end of a host and round repeats the host's time.
-            known.0 = cpu.engine_ns as f64 / end.window_ns as f64;
-            known.1 += end.streams.len().max(1);
-        }
+    for (row, end) in case.isolated_flows.ends.get(host.index())? {
+        let Some(cpu) = end.cpu.filter(|_| end.window_ns > 0) else {
+            continue;
+        };
+        let known = rounds.entry((row.stage, row.round)).or_insert((0.0, 0));
+        // Every end of a host and round repeats the host's time.
+        known.0 = cpu.engine_ns as f64 / end.window_ns as f64;
+        known.1 += end.streams.len().max(1);
     }
     let shares = rounds
         .into_values()

@@ -24,6 +24,10 @@ pub(crate) fn fill(
     telemetry: &Telemetry<'_>,
     reference: &Reference,
 ) {
+    let of_stages = observations.stages.iter();
+    let rows: Vec<_> = of_stages
+        .map(|view| rows_by_host(view, observations.inventory().hosts.len()))
+        .collect();
     for analysis in hosts {
         let link = link_bits_per_sec(observations, analysis.host, reference);
         let host = Host {
@@ -31,12 +35,26 @@ pub(crate) fn fill(
             interface: data_interface(observations.run, analysis.host).map(|i| i.name.as_str()),
             link_bits_per_sec: link,
         };
-        let stages = observations.stages.iter().enumerate();
+        let stages = observations.stages.iter().zip(&rows).enumerate();
         analysis.stages = stages
-            .filter_map(|(index, view)| host.in_stage(index, view, telemetry))
+            .filter_map(|(index, (view, rows))| {
+                host.in_stage((index, view), rows.get(host.host.index())?, telemetry)
+            })
             .collect();
         analysis.series = host.series(telemetry);
     }
+}
+
+/// The measured rows of every host, at either end: no host has to search the rows of all.
+fn rows_by_host<'a>(view: &StageView<'a>, hosts: usize) -> Vec<Vec<&'a FlowRecord>> {
+    let mut rows = vec![Vec::new(); hosts];
+    for row in view.measured() {
+        rows[row.src.index()].push(row);
+        if row.dst != row.src {
+            rows[row.dst.index()].push(row);
+        }
+    }
+    rows
 }
 
 /// What reached a host and was dropped there, by layer.
@@ -93,12 +111,10 @@ impl Host<'_> {
     /// `None` for a stage that it took no part in.
     fn in_stage(
         &self,
-        index: usize,
-        view: &StageView<'_>,
+        (index, view): (usize, &StageView<'_>),
+        rows: &[&FlowRecord],
         telemetry: &Telemetry<'_>,
     ) -> Option<HostStageAnalysis> {
-        let mine = |row: &&FlowRecord| row.src == self.host || row.dst == self.host;
-        let rows: Vec<&FlowRecord> = view.measured().filter(mine).collect();
         let retransmits: Vec<u64> = rows
             .iter()
             .filter(|row| row.src == self.host)

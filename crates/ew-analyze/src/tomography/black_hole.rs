@@ -35,8 +35,8 @@ pub(crate) struct BlackHole {
     pub(crate) gain: f64,
 }
 
-/// What may keep flows from beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What may keep flows from beginning. Of equal ones the first in this order is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Suspect {
     Path(Scope),
     Host(HostId),
@@ -84,11 +84,12 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
         };
         (locations.max(1) as f64 / ODDS).ln() + 0.5 * (tried.len().max(2) as f64).ln()
     };
-    let mut explained: Vec<(f64, f64, Suspect)> = suspects(&hosts, racks)
-        .into_iter()
-        .map(|suspect| {
-            let (gain, share) = best_share(&tried, suspect, typical);
-            (gain - price(&suspect), share, suspect)
+    let suspected = suspected(&tried);
+    let mut explained: Vec<(f64, f64, Suspect)> = suspected
+        .iter()
+        .map(|(suspect, inside)| {
+            let (gain, share) = best_share(inside, typical);
+            (gain - price(suspect), share, *suspect)
         })
         .collect();
     explained.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -96,7 +97,7 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
     let Suspect::Path(scope) = best else {
         return None;
     };
-    let inside = || tried.iter().filter(|one| is_in(one, best));
+    let inside = || suspected[&best].iter();
     let failed = inside().map(|one| one.failed).sum::<f64>() as usize;
     let ends: BTreeSet<HostId> = inside()
         .filter(|one| one.failed > 0.0)
@@ -159,32 +160,44 @@ fn typical_share(tried: &[Tried]) -> f64 {
     (failed / flows.max(1.0)).max(SPURIOUS)
 }
 
-fn suspects(hosts: &BTreeSet<HostId>, racks: usize) -> Vec<Suspect> {
-    let mut all: Vec<Suspect> = (0..racks)
-        .map(|rack| Suspect::Path(Scope::Rack(rack, Direction::Both)))
-        .collect();
-    all.push(Suspect::Path(Scope::Everywhere));
-    all.extend(hosts.iter().map(|host| Suspect::Host(*host)));
-    all.extend((0..racks).flat_map(|a| (a + 1..racks).map(move |b| Suspect::Racks(a, b))));
+/// Everything that keeps a pair's flows from beginning if it is at fault.
+fn suspects(one: &Tried) -> Vec<Suspect> {
+    let hosts = BTreeSet::from([one.src, one.dst]);
+    let mut all: Vec<Suspect> = hosts.into_iter().map(Suspect::Host).collect();
+    if let Some((from, to)) = one.racks {
+        let path = |rack| Suspect::Path(Scope::Rack(rack, Direction::Both));
+        all.extend([path(from), path(to), Suspect::Path(Scope::Everywhere)]);
+        all.push(Suspect::Racks(from.min(to), from.max(to)));
+    }
     all
 }
 
-fn is_in(one: &Tried, suspect: Suspect) -> bool {
-    match (suspect, one.racks) {
-        (Suspect::Host(host), _) => one.src == host || one.dst == host,
-        (_, None) => false,
-        (Suspect::Path(Scope::Everywhere), Some(_)) => true,
-        (Suspect::Path(Scope::Rack(rack, _)), Some((from, to))) => from == rack || to == rack,
-        (Suspect::Racks(a, b), Some(racks)) => racks == (a, b) || racks == (b, a),
+/// The flows of every suspect. One whose flows all began explains nothing, and is none.
+fn suspected(tried: &[Tried]) -> BTreeMap<Suspect, Vec<&Tried>> {
+    let failed = tried.iter().filter(|one| one.failed > 0.0);
+    let mut suspected: BTreeMap<Suspect, Vec<&Tried>> = failed
+        .flat_map(suspects)
+        .map(|suspect| (suspect, Vec::new()))
+        .collect();
+    if suspected.is_empty() {
+        return suspected;
     }
+    for one in tried {
+        for suspect in suspects(one) {
+            if let Some(inside) = suspected.get_mut(&suspect) {
+                inside.push(one);
+            }
+        }
+    }
+    suspected
 }
 
-/// What is gained, in nats, when the connections of a suspect are lost with the likeliest share of
-/// them, and that share.
-fn best_share(tried: &[Tried], suspect: Suspect, typical: f64) -> (f64, f64) {
+/// What is gained, in nats, when the connections inside a suspect are lost with the likeliest share
+/// of them, and that share.
+fn best_share(inside: &[&Tried], typical: f64) -> (f64, f64) {
     let gain = |lost: f64| {
-        let inside = tried.iter().filter(|one| is_in(one, suspect));
         inside
+            .iter()
             .map(|one| {
                 let begins = (1.0 - typical) * (1.0 - lost).powf(one.connections);
                 let of = |begins: f64| {

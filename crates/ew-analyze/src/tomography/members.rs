@@ -42,7 +42,10 @@ pub(crate) struct BadMember {
 
 /// Connections of a test.
 pub(super) struct Stratum {
-    judged: Vec<Judged>,
+    /// Those whose routers are known, by the rack that sends and the router.
+    routers: BTreeMap<(usize, IpAddr), Vec<Judged>>,
+    /// All of them.
+    traced: Count,
     /// By how much less log-likelihoods count, since connections that share something are bad
     /// together.
     dispersion: f64,
@@ -53,22 +56,19 @@ impl Stratum {
     /// over its degrees of freedom, McCullagh and Nelder 1989, section 4.5), without the worst
     /// router of each rack, which may be the bad one.
     pub(super) fn new(judged: Vec<Judged>) -> Self {
-        let mut racks: BTreeMap<usize, BTreeMap<IpAddr, Count>> = BTreeMap::new();
-        for one in &judged {
+        let mut routers: BTreeMap<(usize, IpAddr), Vec<Judged>> = BTreeMap::new();
+        for one in judged {
             if let Some(via) = one.via {
-                let count = racks
-                    .entry(one.racks.0)
-                    .or_default()
-                    .entry(via)
-                    .or_default();
-                count.bad += f64::from(u8::from(one.is_bad));
-                count.all += 1.0;
+                routers.entry((one.racks.0, via)).or_default().push(one);
             }
+        }
+        let mut racks: BTreeMap<usize, Vec<Count>> = BTreeMap::new();
+        for ((rack, _), own) in &routers {
+            racks.entry(*rack).or_default().push(Count::of(own));
         }
         let ordinary: Vec<Count> = racks
             .into_values()
-            .flat_map(|routers| {
-                let mut counts: Vec<Count> = routers.into_values().collect();
+            .flat_map(|mut counts| {
                 counts.sort_by(|a, b| a.share().total_cmp(&b.share()));
                 counts.pop();
                 counts
@@ -87,7 +87,8 @@ impl Stratum {
         let freedom = ordinary.len().saturating_sub(1).max(1) as f64;
         Self {
             dispersion: (squares.sum::<f64>() / freedom).max(OVERDISPERSION),
-            judged,
+            traced: Count::of(routers.values().flatten()),
+            routers,
         }
     }
 }
@@ -205,14 +206,13 @@ fn best_piece(
 impl Piece {
     /// Adds a test, if more of the router's connections are bad in it than of all others.
     fn take(&mut self, stratum: &Stratum, to: Option<usize>) {
-        let is_own = |one: &&Judged| {
-            one.racks.0 == self.from
-                && to.is_none_or(|to| one.racks.1 == to)
-                && one.via == Some(self.via)
-        };
-        let own = Count::of(stratum.judged.iter().filter(is_own));
+        let over_it = stratum.routers.get(&(self.from, self.via));
+        let connections: Vec<&Judged> = (over_it.into_iter().flatten())
+            .filter(|one| to.is_none_or(|to| one.racks.1 == to))
+            .collect();
+        let own = Count::of(connections.iter().copied());
         // Those that are not traced may be over the same router.
-        let all = Count::of(stratum.judged.iter().filter(|one| one.via.is_some()));
+        let all = stratum.traced;
         let others = Count {
             bad: all.bad - own.bad,
             all: all.all - own.all,
@@ -222,7 +222,7 @@ impl Piece {
             return;
         }
         let apart = own.likelihood(own.share()) + others.likelihood(others.share());
-        let bad: Vec<f64> = (stratum.judged.iter().filter(is_own))
+        let bad: Vec<f64> = (connections.iter())
             .filter(|one| one.is_bad)
             .map(|one| one.of_pace.max(f64::MIN_POSITIVE).ln())
             .collect();
@@ -251,8 +251,8 @@ fn likeness(rates: &[f64]) -> f64 {
 }
 
 impl Count {
-    fn of<'j>(judged: impl Iterator<Item = &'j Judged>) -> Self {
-        judged.fold(Self::default(), |count, one| Self {
+    fn of<'j>(judged: impl IntoIterator<Item = &'j Judged>) -> Self {
+        judged.into_iter().fold(Self::default(), |count, one| Self {
             bad: count.bad + f64::from(u8::from(one.is_bad)),
             all: count.all + 1.0,
         })

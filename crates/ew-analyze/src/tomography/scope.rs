@@ -17,7 +17,7 @@ pub(super) const ODDS: f64 = 0.02;
 pub(super) const EQUAL: f64 = 3.0;
 
 /// Where a bad path is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
     /// A member of one rack's uplinks.
     Rack(usize, Direction),
