@@ -40,10 +40,18 @@ pub(crate) fn sshd_log_path(dir: &Path, host: &str) -> PathBuf {
     dir.join("sshd").join(format!("{host}.log"))
 }
 
-/// Stands in for /etc/shadow in the view of sshd, because it refuses a root whose password is
-/// locked, keys or not.
-pub(crate) fn shadow_path(dir: &Path) -> PathBuf {
-    dir.join("shadow")
+/// What the lab's hosts see in place of the machine's own files: its names, and who logs in. sshd
+/// refuses a root whose password is locked, keys or not.
+pub(crate) fn views(dir: &Path, spec: &LabSpec) -> Vec<(PathBuf, &'static Path)> {
+    let names: &[&str] = match spec.sshd {
+        true => &["/etc/hosts", "/etc/passwd", "/etc/shadow"],
+        false => &["/etc/hosts"],
+    };
+    let view = |name: &&'static str| {
+        let target = Path::new(*name);
+        Some((dir.join(target.file_name()?), target))
+    };
+    names.iter().filter_map(view).collect()
 }
 
 /// hosts(5).
@@ -101,7 +109,11 @@ fn write_sshd_files(dir: &Path, spec: &LabSpec) -> Result<(), LabError> {
     generate_key(&dir.join("id_ed25519"), "eastwest-lab")?;
     let public = read(&dir.join("id_ed25519.pub"))?;
     write_file(&dir.join("authorized_keys"), &public)?;
-    let shadow = shadow_path(dir);
+    write_file(
+        &dir.join("passwd"),
+        &passwd(&read(Path::new("/etc/passwd"))?),
+    )?;
+    let shadow = dir.join("shadow");
     write_file(&shadow, "root:*:19000:0:99999:7:::\nsshd:!:19000::::::\n")?;
     fs::set_permissions(&shadow, fs::Permissions::from_mode(0o600))
         .map_err(LabError::io("protect", &shadow))?;
@@ -115,6 +127,14 @@ fn write_sshd_files(dir: &Path, spec: &LabSpec) -> Result<(), LabError> {
         write_file(&sshd_config_path(dir, &host.name), &config)?;
     }
     write_file(&dir.join("known_hosts"), &known_hosts)
+}
+
+/// passwd(5) with a root whose shell reads no start-up files at a login: what this machine's have it
+/// do (a version manager, say, that waits for its own lock) is no part of an emulated host.
+fn passwd(machine: &str) -> String {
+    let root = "root:x:0:0:root:/root:/bin/sh\n".to_owned();
+    let others = machine.lines().filter(|line| !line.starts_with("root:"));
+    others.fold(root, |text, line| text + line + "\n")
 }
 
 /// sshd_config(5): keys only, nothing of the machine's own configuration.

@@ -293,6 +293,7 @@ impl Keeper {
         spec: &LabSpec,
         host: Option<&HostSpec>,
     ) -> Result<(), LabError> {
+        let views = files::views(dir, spec);
         self.create(name, |notes| {
             let _ = namespace::set_host_name(name);
             set_family(spec.addresses())?;
@@ -305,7 +306,7 @@ impl Keeper {
             if let Some(bytes) = host.and_then(|host| host.send_buffer_bytes) {
                 set_kernel(SEND_BUFFER, &buffer_triple(bytes), true)?;
             }
-            show_own_view(&dir.join("hosts"), notes);
+            show_own_view(&views, notes);
             Ok(())
         })
     }
@@ -571,8 +572,8 @@ fn hash_like_a_switch(seed: u32) -> Result<(), LabError> {
     set_kernel("net/ipv4/fib_multipath_hash_seed", &seed.to_string(), false)
 }
 
-/// The host's own interfaces in /sys, and the lab's names in /etc/hosts.
-fn show_own_view(hosts: &Path, notes: &mut Vec<String>) {
+/// The host's own interfaces in /sys, and the lab's names and logins in /etc.
+fn show_own_view(views: &[(PathBuf, &Path)], notes: &mut Vec<String>) {
     let mut note = |what: &str, error: io::Error| {
         let text = format!("{what}: {error}");
         if !notes.contains(&text) {
@@ -582,8 +583,11 @@ fn show_own_view(hosts: &Path, notes: &mut Vec<String>) {
     if let Err(error) = own_sysfs() {
         note("/sys in a lab host shows the machine's interfaces", error);
     }
-    if let Err(error) = namespace::bind_mount(hosts, Path::new("/etc/hosts")) {
-        note("/etc/hosts in a lab host is the machine's", error);
+    for (file, target) in views {
+        if let Err(error) = namespace::bind_mount(file, target) {
+            let what = format!("{} in a lab host is the machine's", target.display());
+            note(&what, error);
+        }
     }
 }
 

@@ -16,9 +16,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The longest of all: what starts first does not keep the others waiting at the end.
-const FIRST: &str = "e2e";
+const FIRST: &str = "eastwest/e2e";
 /// Judges rates against known truths.
-const LAST_AND_ALONE: &str = "verdicts";
+const LAST_AND_ALONE: &str = "eastwest/verdicts";
 /// More tests at once than CPUs, since most wait.
 const SHARED: Pool = Pool {
     binaries: 2,
@@ -26,7 +26,7 @@ const SHARED: Pool = Pool {
 };
 const ALONE: Pool = Pool {
     binaries: 1,
-    threads: "3",
+    threads: "2",
 };
 /// More failures than that are no accidents, and are not tried again.
 const ACCIDENTS: usize = 3;
@@ -37,10 +37,10 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> anyhow::Result<ExitCode> {
     let mut binaries = binaries::build(root)?;
     binaries.retain(|binary| names.is_empty() || names.contains(&&*binary.target));
     anyhow::ensure!(!binaries.is_empty(), "no test binary is named {names:?}");
-    binaries.sort_by_key(|binary| binary.target != FIRST);
+    binaries.sort_by_key(|binary| binary.to_string() != FIRST);
     let (alone, shared): (Vec<_>, Vec<_>) = binaries
         .into_iter()
-        .partition(|binary| binary.target == LAST_AND_ALONE);
+        .partition(|binary| binary.to_string() == LAST_AND_ALONE);
     let mut outcomes = SHARED.run(shared);
     outcomes.extend(ALONE.run(alone));
     show_slowest(&mut outcomes);
