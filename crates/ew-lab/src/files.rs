@@ -129,7 +129,7 @@ fn write_sshd_files(dir: &Path, spec: &LabSpec) -> Result<(), LabError> {
     write_file(&dir.join("known_hosts"), &known_hosts)
 }
 
-/// passwd(5) with a root whose shell reads no start-up files at a login: what this machine's have it
+/// passwd(5) with a root whose shell reads no start-up files at a login: what those of this machine
 /// do (a version manager, say, that waits for its own lock) is no part of an emulated host.
 fn passwd(machine: &str) -> String {
     let root = "root:x:0:0:root:/root:/bin/sh\n".to_owned();
