@@ -28,7 +28,7 @@ const ALONE: Pool = Pool {
     binaries: 1,
     threads: "2",
 };
-/// More failures than that are no accidents, and are not tried again.
+/// More failures of a binary are no accidents, and are not tried again.
 const ACCIDENTS: usize = 3;
 const SLOWEST_SHOWN: usize = 8;
 
@@ -63,6 +63,7 @@ impl Pool {
             for _ in 0..self.binaries {
                 scope.spawn(|| {
                     while let Some(binary) = next() {
+                        println!("running {binary}");
                         let outcome = Outcome::of(binary, self.threads);
                         let mut outcomes = lock(&outcomes);
                         outcome.show();
@@ -95,24 +96,25 @@ fn show_slowest(outcomes: &mut [Outcome]) {
 
 /// Tries again what failed; whether all is well then.
 fn judge(outcomes: &[Outcome]) -> anyhow::Result<ExitCode> {
-    let broken = outcomes.iter().filter(|outcome| outcome.is_broken());
-    let broken: Vec<&TestBinary> = broken.map(|outcome| &outcome.binary).collect();
-    for binary in &broken {
-        println!("FAILED: {binary}, and names no test that did");
+    let mut code = ExitCode::SUCCESS;
+    for outcome in outcomes.iter().filter(|outcome| !outcome.has_passed) {
+        if !passes_again(outcome)? {
+            code = ExitCode::FAILURE;
+        }
     }
-    let failed = outcomes
-        .iter()
-        .flat_map(|outcome| outcome.failed.iter().map(|test| (&outcome.binary, test)));
-    let failed: Vec<(&TestBinary, &String)> = failed.collect();
-    for (binary, test) in &failed {
-        println!("failed: {test} of {binary}");
-    }
-    if !broken.is_empty() || failed.len() > ACCIDENTS {
-        println!("{} tests failed: not tried again", failed.len());
-        return Ok(ExitCode::FAILURE);
+    Ok(code)
+}
+
+fn passes_again(outcome: &Outcome) -> anyhow::Result<bool> {
+    let (binary, failed) = (&outcome.binary, &outcome.failed);
+    // A binary that ends badly need not name a test.
+    if failed.is_empty() || failed.len() > ACCIDENTS {
+        let count = failed.len();
+        println!("FAILED: {binary}, of which {count} tests failed: not tried again");
+        return Ok(false);
     }
     let mut is_well = true;
-    for (binary, test) in failed {
+    for test in failed {
         println!("again, alone: {test} of {binary}");
         let has_passed = binary.passes_alone(test)?;
         is_well &= has_passed;
@@ -122,8 +124,5 @@ fn judge(outcomes: &[Outcome]) -> anyhow::Result<ExitCode> {
         };
         println!("{word}: {test} of {binary}");
     }
-    Ok(match is_well {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(is_well)
 }

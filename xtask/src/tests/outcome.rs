@@ -7,7 +7,7 @@ pub(super) struct Outcome {
     pub(super) binary: TestBinary,
     pub(super) took: Duration,
     pub(super) failed: Vec<String>,
-    has_passed: bool,
+    pub(super) has_passed: bool,
     words: String,
 }
 
@@ -32,11 +32,6 @@ impl Outcome {
             self.took.as_secs(),
             self.words.trim()
         );
-    }
-
-    /// It ended badly by itself, and not by a test.
-    pub(super) fn is_broken(&self) -> bool {
-        !self.has_passed && self.failed.is_empty()
     }
 }
 
