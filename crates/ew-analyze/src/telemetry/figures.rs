@@ -12,7 +12,7 @@ use ew_model::finding::details::DropLocation;
 use ew_model::plan::RoundIndex;
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::telemetry::DiskCounters;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Points a host's line may have, so that a report of a long run stays small.
 const MAX_POINTS: usize = 600;
@@ -49,9 +49,11 @@ pub(crate) fn fill(
 fn rows_by_host<'a>(view: &StageView<'a>, hosts: usize) -> Vec<Vec<&'a FlowRecord>> {
     let mut rows = vec![Vec::new(); hosts];
     for row in view.measured() {
-        rows[row.src.index()].push(row);
-        if row.dst != row.src {
-            rows[row.dst.index()].push(row);
+        // A damaged run may name hosts that it does not have.
+        for host in BTreeSet::from([row.src, row.dst]) {
+            if let Some(own) = rows.get_mut(host.index()) {
+                own.push(row);
+            }
         }
     }
     rows
