@@ -170,11 +170,21 @@ pub fn stop_all() -> io::Result<Stopped> {
             Ok(Answer::Run { claim, .. }) => stopped.agents.push(Some(claim)),
             Ok(Answer::NoRun) => stopped.agents.push(None),
             Ok(Answer::Denied) => stopped.denied += 1,
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(error) if is_nobody(&error) => {}
             Err(error) => return Err(error),
         }
     }
     Ok(stopped)
+}
+
+/// The slot is free, or its agent ended while it was asked.
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe
+    )
 }
 
 fn address(name: &str, index: u32) -> io::Result<SocketAddr> {
@@ -332,6 +342,22 @@ mod tests {
             assert_eq!(matches!(answer, Answer::Run { .. }), is_run, "{answer:?}");
             assert!(matches!(stops.recv().unwrap(), Input::Stop { .. }));
         }
-        assert!(ask(&name, 2, &Question::Stop).is_err(), "a free slot");
+        let nobody = ask(&name, 2, &Question::Stop).unwrap_err();
+        assert!(is_nobody(&nobody), "{nobody}");
+    }
+
+    #[test]
+    fn an_agent_that_ends_while_it_is_asked_is_nobody() {
+        let name = name("ends", 0);
+        let listener = UnixListener::bind_addr(&address(&name, 0).unwrap()).unwrap();
+        thread::scope(|scope| {
+            let asking = scope.spawn(|| ask(&name, 0, &Question::Stop));
+            // What it sent is not read when this end goes, as of a process that ends.
+            let (mut connection, _) = listener.accept().unwrap();
+            connection.read_exact(&mut [0]).unwrap();
+            drop(connection);
+            let error = asking.join().unwrap().unwrap_err();
+            assert!(is_nobody(&error), "{error}");
+        });
     }
 }

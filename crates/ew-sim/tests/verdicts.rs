@@ -95,6 +95,15 @@ fn racks_that_lost_one_of_eight_paths_have_their_ratio() {
     assert!(right >= 10 && wrong.is_empty(), "{right} right: {wrong:?}");
 }
 
+/// Of 40 and 10 hosts, the lesser rack's uplinks are full long before the greater one's, of which
+/// nothing is known then. In these runs drift and chance speak a little for uplinks that are alike.
+#[test]
+fn uplinks_that_the_other_rack_cannot_fill_are_not_reported_to_limit() {
+    let cases = [330_162, 330_502].map(|seed| (seed, draw(seed, Family::Oversubscribed)));
+    let (_, wrong) = ratios(&cases);
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 /// How many ratios are within 5% of the truth, and what is wrong.
 fn ratios(cases: &[(u64, Case)]) -> (usize, Vec<String>) {
     let (mut right, mut wrong) = (0, Vec::new());

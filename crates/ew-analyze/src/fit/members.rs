@@ -298,7 +298,7 @@ struct Evidence {
     split_sigma: f64,
     /// By count, then by width.
     alike: Vec<Vec<f64>>,
-    /// By rack, then count, then width, then the bad one's width.
+    /// By rack, then count, then width, then the bad one's width, of those that are narrower.
     bad: Vec<Vec<Vec<Vec<f64>>>>,
 }
 
@@ -311,8 +311,9 @@ impl Evidence {
         large: &[Vec<f64>],
     ) -> Self {
         let mut alike = large.to_vec();
-        let zeros = vec![vec![vec![0.0; widths.len()]; widths.len()]; COUNTS.len()];
-        let mut bad = vec![zeros; groups.racks];
+        let narrower = (0..widths.len()).map(|width| vec![Product::ONE; width]);
+        let ones = vec![narrower.collect::<Vec<_>>(); COUNTS.len()];
+        let mut bad = vec![ones; groups.racks];
         for group in &groups.small {
             let of_blocks = Blocks::new(group, widths, sum_sigma, split_sigma);
             let touched = BTreeSet::from([group.racks.0, group.racks.1]);
@@ -322,24 +323,26 @@ impl Evidence {
                     alike[at][width] += none[width].ln();
                     for rack in &touched {
                         let row = &mut bad[*rack][at][width];
-                        for (sum, likely) in row.iter_mut().zip(&with_bad[width]) {
-                            *sum += (likely / none[width]).ln();
+                        for (product, likely) in row.iter_mut().zip(&with_bad[width]) {
+                            product.multiply(likely / none[width]);
                         }
                     }
                 }
             }
         }
-        for of_rack in &mut bad {
-            for (of_count, alike) in of_rack.iter_mut().zip(&alike) {
-                for (row, alike) in of_count.iter_mut().zip(alike) {
-                    row.iter_mut().for_each(|sum| *sum += alike);
-                }
-            }
-        }
+        let with_alike = |of_rack: Vec<Vec<Vec<Product>>>| {
+            let counts = of_rack.into_iter().zip(&alike);
+            let of_count = |(rows, alike): (Vec<Vec<Product>>, &Vec<f64>)| {
+                let rows = rows.into_iter().zip(alike);
+                rows.map(|(row, alike)| row.iter().map(|product| product.ln() + alike).collect())
+                    .collect()
+            };
+            counts.map(of_count).collect()
+        };
         Self {
             split_sigma,
+            bad: bad.into_iter().map(with_alike).collect(),
             alike,
-            bad,
         }
     }
 
@@ -490,6 +493,37 @@ impl Posterior {
     }
 }
 
+/// A product of likelihoods, of which the logarithm is wanted: taken now and then, and not of each.
+#[derive(Clone, Copy)]
+struct Product {
+    /// Of the factors that are not in `ln`.
+    factors: f64,
+    ln: f64,
+}
+
+impl Product {
+    const ONE: Self = Self {
+        factors: 1.0,
+        ln: 0.0,
+    };
+    /// One factor more must not leave the range of numbers.
+    const RANGE: std::ops::Range<f64> = 1e-200..1e200;
+
+    fn multiply(&mut self, factor: f64) {
+        self.factors *= factor;
+        if !Self::RANGE.contains(&self.factors) {
+            *self = Self {
+                factors: 1.0,
+                ln: self.ln(),
+            };
+        }
+    }
+
+    fn ln(&self) -> f64 {
+        self.ln + self.factors.ln()
+    }
+}
+
 /// Likelihood of every subset of a group's flows behind one path, by the path's width.
 struct Blocks {
     /// By subset (a bit per flow), then width.
@@ -521,7 +555,7 @@ impl Blocks {
     }
 
     /// Likelihood of the group by width with `count` paths alike, and by both widths with one of
-    /// them bad.
+    /// them narrower.
     fn over_partitions(&self, count: usize) -> (Vec<f64>, Vec<Vec<f64>>) {
         let mut alike = vec![0.0; self.widths];
         let mut untouched = vec![0.0; self.widths];
@@ -547,9 +581,8 @@ impl Blocks {
                 }
             }
         }
-        let mut bad: Vec<Vec<f64>> = untouched
-            .iter()
-            .map(|likely| vec![*likely; self.widths])
+        let mut bad: Vec<Vec<f64>> = (0..self.widths)
+            .map(|width| vec![untouched[width]; width])
             .collect();
         for (block, rest) in &rest {
             for (row, rest) in bad.iter_mut().zip(rest) {

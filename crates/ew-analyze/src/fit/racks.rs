@@ -47,9 +47,9 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
         .collect();
     let mut kinds: Vec<Vec<Fabric>> = vec![equal.into_iter().map(Fabric::Equal).collect()];
     if max > min * 1.05 {
-        // Explaining as much, it shows less about the greater racks.
         kinds.insert(0, proportional);
     }
+    let mut pipe: Option<(f64, Hypothesis)> = None;
     for kind in kinds {
         let tied = kind.into_iter().map(|fabric| Hypothesis {
             fabric,
@@ -61,9 +61,17 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
             search.climb(&mut best, fabric_value, &COARSE);
             fit_split(search, &mut best);
             search.climb(&mut best, fabric_value, &super::search::FINE);
-            fabrics.push(best);
+            let worth = search.worth(&best);
+            // In proportion claims less about the greater racks: explaining as much, it stays.
+            if pipe
+                .as_ref()
+                .is_none_or(|(known, _)| worth > known + prices::EQUAL)
+            {
+                pipe = Some((worth, best));
+            }
         }
     }
+    fabrics.extend(pipe.map(|(_, pipe)| pipe));
     fabrics
 }
 
