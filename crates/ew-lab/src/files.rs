@@ -132,16 +132,21 @@ fn write_sshd_files(dir: &Path, spec: &LabSpec) -> Result<(), LabError> {
 /// passwd(5) with a root whose shell reads no start-up files at a login: what those of this machine
 /// do (a version manager, say, that waits for its own lock) is no part of an emulated host.
 fn passwd(machine: &str) -> String {
-    let root = "root:x:0:0:root:/root:/bin/sh\n".to_owned();
-    let others = machine.lines().filter(|line| !line.starts_with("root:"));
-    others.fold(root, |text, line| text + line + "\n")
+    let (root, others): (Vec<&str>, Vec<&str>) =
+        machine.lines().partition(|line| line.starts_with("root:"));
+    let home = root.first().and_then(|root| root.split(':').nth(5));
+    let root = format!("root:x:0:0:root:{}:/bin/sh\n", home.unwrap_or("/root"));
+    others
+        .into_iter()
+        .fold(root, |text, line| text + line + "\n")
 }
 
-/// sshd_config(5): keys only, nothing of the machine's own configuration.
+/// sshd_config(5): keys only, nothing of the machine's own configuration. What an agent's
+/// environment must have (credentials of a store) is in `~/.ssh/environment`.
 fn sshd_config(dir: &Path, host: &str, key: &Path) -> String {
     format!(
         "Port 22\nHostKey {}\nPidFile {}\nAuthorizedKeysFile {}/authorized_keys\nStrictModes no\nUsePAM no\n\
-         PermitRootLogin prohibit-password\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nUseDNS no\n\
+         PermitRootLogin prohibit-password\nPermitUserEnvironment yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nUseDNS no\n\
          PrintMotd no\nPrintLastLog no\nMaxStartups 100\nMaxSessions 100\nX11Forwarding no\n\
          Subsystem sftp internal-sftp\nLogLevel INFO\n",
         key.display(),
@@ -191,5 +196,13 @@ mod tests {
         );
         assert!(hosts(&spec).contains("198.18.2.11 r2h2\n"));
         assert!(ssh_config(Path::new("/d"), &spec).contains("Host r1h1\n  HostName 198.18.1.10\n"));
+    }
+
+    #[test]
+    fn root_has_its_home_and_a_shell_that_reads_nothing() {
+        let machine = "root:x:0:0:r:/home/root:/bin/bash\nops:x:7:7::/home/ops:/bin/bash\n";
+        let own = "root:x:0:0:root:/home/root:/bin/sh\nops:x:7:7::/home/ops:/bin/bash\n";
+        assert_eq!(passwd(machine), own);
+        assert_eq!(passwd(""), "root:x:0:0:root:/root:/bin/sh\n");
     }
 }
