@@ -255,7 +255,15 @@ pub(crate) fn names() -> Result<Vec<String>, LabError> {
 /// Removes a lab's directory and control groups; nothing that is not a lab's.
 pub(crate) fn remove(dir: &Path, name: &str) {
     crate::control_group::remove_all(name);
-    if State::path(dir).exists() || Request::path(dir).exists() {
+    let marks = [State::path(dir), Request::path(dir)];
+    if marks.iter().any(|mark| mark.exists()) {
+        // What shows that it is a lab's goes last: if this is cut short, the next one goes on.
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()) {
+            if !marks.contains(&path) {
+                let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+            }
+        }
         let _ = fs::remove_dir_all(dir);
     } else {
         // Begun and not written down: it is empty.
