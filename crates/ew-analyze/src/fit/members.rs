@@ -330,18 +330,10 @@ impl Evidence {
                 }
             }
         }
-        let with_alike = |of_rack: Vec<Vec<Vec<Product>>>| {
-            let counts = of_rack.into_iter().zip(&alike);
-            let of_count = |(rows, alike): (Vec<Vec<Product>>, &Vec<f64>)| {
-                let rows = rows.into_iter().zip(alike);
-                rows.map(|(row, alike)| row.iter().map(|product| product.ln() + alike).collect())
-                    .collect()
-            };
-            counts.map(of_count).collect()
-        };
+        let bad = bad.iter().map(|of_rack| with_alike(of_rack, &alike));
         Self {
             split_sigma,
-            bad: bad.into_iter().map(with_alike).collect(),
+            bad: bad.collect(),
             alike,
         }
     }
@@ -491,6 +483,18 @@ impl Posterior {
             bad: None,
         }
     }
+}
+
+/// What a bad path adds, by count and both widths, on top of all paths alike.
+fn with_alike(of_rack: &[Vec<Vec<Product>>], alike: &[Vec<f64>]) -> Vec<Vec<Vec<f64>>> {
+    let of_row = |(row, alike): (&Vec<Product>, &f64)| {
+        let logs = row.iter().map(|product| product.ln() + alike);
+        logs.collect::<Vec<f64>>()
+    };
+    let of_count = |(rows, alike): (&Vec<Vec<Product>>, &Vec<f64>)| {
+        rows.iter().zip(alike).map(of_row).collect()
+    };
+    of_rack.iter().zip(alike).map(of_count).collect()
 }
 
 /// A product of likelihoods, of which the logarithm is wanted: taken now and then, and not of each.

@@ -62,7 +62,8 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
             fit_split(search, &mut best);
             search.climb(&mut best, fabric_value, &super::search::FINE);
             let worth = search.worth(&best);
-            // In proportion claims less about the greater racks: explaining as much, it stays.
+            // Uplinks in proportion, which are first, claim less about the greater racks: they stay
+            // where equal ones explain as much.
             if pipe
                 .as_ref()
                 .is_none_or(|(known, _)| worth > known + prices::EQUAL)
