@@ -12,8 +12,8 @@ use ew_model::pods::PodPath;
 use std::collections::BTreeSet;
 
 /// A text of a few bytes may name [`MAX_NODES`] nodes, and so take this much whatever its length:
-/// names, and sets of them.
-pub const NODES_BYTES: usize = MAX_NODES * 1024;
+/// names, and several sets of them with up to eight numbers in a name, of 32 bytes each.
+pub const NODES_BYTES: usize = MAX_NODES * 2048;
 
 /// Groups for sets that name some.
 const GROUPS: &str = "r1: n[1-4]\nr2: n[5-8]\nall: @r1,@r2\ncircle: @circle\n";

@@ -27,6 +27,7 @@ mod hosts_file;
 mod index;
 mod inventory_error;
 mod limits;
+mod mask;
 mod node_set_error;
 mod nodeset;
 mod rack_list;

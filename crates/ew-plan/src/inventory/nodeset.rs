@@ -5,6 +5,7 @@ use super::group_files::GroupValue;
 use super::groups::GroupSources;
 use super::index::Index;
 use super::limits::{MAX_INDEXES, MAX_NODES};
+use super::mask::Mask;
 use super::node_set_error::{Fault, NodeSetError};
 use super::syntax::{Blanks, Operand, Operator, Shape, parse, parse_name};
 use std::collections::BTreeMap;
@@ -546,18 +547,12 @@ impl<'a> Evaluator<'a> {
         if !self.match_wildcards {
             return Ok(NodeSet::default());
         }
-        let fault = |fault: Fault| fault.in_text(text.text, text.location);
-        let masks = NodeSet::from_operand(operand)
-            .map_err(|e| fault(e.at(operand.span.clone())))?
-            .names();
         self.match_wildcards = false;
         let all = self.group_of_all(operand, text);
         self.match_wildcards = true;
-        let names = all?.names();
-        let matching = names
-            .iter()
-            .filter(|name| masks.iter().any(|mask| matches_mask(mask, name)));
-        Ok(NodeSet::from_names(matching))
+        let mask = Mask::of(operand);
+        let names = all?.names().into_iter();
+        Ok(NodeSet::from_names(names.filter(|name| mask.matches(name))))
     }
 
     fn group_of_all(
@@ -586,35 +581,6 @@ impl<'a> Evaluator<'a> {
             .collect::<Vec<_>>()
             .join(" -> ")
     }
-}
-
-/// Shell-style match with `*` and `?`, without recursion: on a mismatch the last `*` takes one
-/// character more.
-fn matches_mask(mask: &str, name: &str) -> bool {
-    let (mask, name): (Vec<char>, Vec<char>) = (mask.chars().collect(), name.chars().collect());
-    let (mut m, mut n) = (0, 0);
-    let mut retry: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match mask.get(m) {
-            Some('*') => {
-                retry = Some((m + 1, n));
-                m += 1;
-            }
-            Some(&c) if c == '?' || c == name[n] => {
-                m += 1;
-                n += 1;
-            }
-            _ => match retry {
-                Some((after_star, taken)) => {
-                    m = after_star;
-                    n = taken + 1;
-                    retry = Some((after_star, n));
-                }
-                None => return false,
-            },
-        }
-    }
-    mask[m..].iter().all(|&c| c == '*')
 }
 
 #[cfg(test)]
@@ -772,13 +738,5 @@ mod tests {
             NodeSet::from_names(all.split(' '))
         );
         assert_eq!(count("@*!r1n1!r9n9", &sources).unwrap(), 2);
-    }
-
-    #[test]
-    fn masks() {
-        assert!(matches_mask("n*1?", "node12"));
-        assert!(matches_mask("*", ""));
-        assert!(!matches_mask("n?", "n"));
-        assert!(!matches_mask("a*b", "ac"));
     }
 }

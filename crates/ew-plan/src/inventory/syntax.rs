@@ -40,6 +40,12 @@ pub(super) struct Operand {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Shape(String);
 
+/// A part of a [`Shape`].
+pub(super) enum Piece<'a> {
+    Text(&'a str),
+    Slot,
+}
+
 /// What a blank inside a set means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blanks {
@@ -96,18 +102,29 @@ impl Shape {
     pub(super) fn fill<T>(&self, items: &[T], write: impl Fn(&T) -> String) -> String {
         let mut name = String::new();
         let mut items = items.iter();
-        let mut rest = self.0.as_str();
-        while let Some(at) = rest.find('%') {
-            name.push_str(&rest[..at]);
-            if rest[at..].starts_with("%s") {
-                name.extend(items.next().map(&write));
-            } else {
-                name.push('%');
+        for piece in self.pieces() {
+            match piece {
+                Piece::Text(text) => name.push_str(text),
+                Piece::Slot => name.extend(items.next().map(&write)),
             }
-            rest = rest.get(at + 2..).unwrap_or("");
         }
-        name.push_str(rest);
         name
+    }
+
+    /// Its text and slots, in order.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        let mut rest = self.0.as_str();
+        std::iter::from_fn(move || {
+            let (piece, bytes) = match rest.find('%') {
+                _ if rest.is_empty() => return None,
+                None => (Piece::Text(rest), rest.len()),
+                Some(0) if rest.starts_with("%s") => (Piece::Slot, 2),
+                Some(0) => (Piece::Text("%"), 2),
+                Some(at) => (Piece::Text(&rest[..at]), at),
+            };
+            rest = rest.get(bytes..).unwrap_or("");
+            Some(piece)
+        })
     }
 
     /// Bytes of its text, a slot taken for two.
