@@ -39,10 +39,8 @@ impl Mask {
     /// Whether all of a name is what the mask has.
     pub(super) fn matches(&self, name: &str) -> bool {
         let start = vec![0];
-        let ends = self
-            .parts
-            .iter()
-            .fold(start, |at, part| part.ends(name, at));
+        let parts = self.parts.iter();
+        let ends = parts.fold(start, |begins, part| part.ends(name, &begins));
         ends.contains(&name.len())
     }
 }
@@ -69,13 +67,13 @@ impl Part {
     }
 
     /// Where in a name this part may end that begins at one of these places: sorted, each once.
-    fn ends(&self, name: &str, begins: Vec<usize>) -> Vec<usize> {
+    fn ends(&self, name: &str, begins: &[usize]) -> Vec<usize> {
         match self {
-            Self::Text(text) => advanced(&begins, |at| {
+            Self::Text(text) => advanced(begins, |at| {
                 name[at..].starts_with(text).then_some(text.len())
             }),
             Self::OneCharacter => {
-                advanced(&begins, |at| name[at..].chars().next().map(char::len_utf8))
+                advanced(begins, |at| name[at..].chars().next().map(char::len_utf8))
             }
             Self::Anything => begins.first().map_or_else(Vec::new, |&first| {
                 let ends = first..=name.len();
