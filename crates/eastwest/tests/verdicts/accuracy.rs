@@ -74,7 +74,13 @@ fn a_clean_one_to_one_network_is_found_clean() {
         return;
     }
     let lab = TestLab::up("racks: 3\nhosts-per-rack: 3\nnic: 100M\noversubscription: 1\n");
-    let args = [&QUICK_QUALIFY[..], &["--set", "expect.oversubscription=1"]].concat();
+    let truth = [
+        "--set",
+        "expect.oversubscription=1",
+        "--set",
+        "time-budget=60s",
+    ];
+    let args = [&QUICK_QUALIFY[..], &truth].concat();
     let finished = lab.run("qualify", &args);
     assert_eq!(
         finished.findings(),
@@ -132,7 +138,8 @@ fn a_mesh_of_sixteen_measures_every_ordered_pair_once_and_starts_together() {
         "{}",
         finished.stderr
     );
-    assert_eq!(finished.json["stages"][0]["rounds"], 15);
+    // Void ones are repeated.
+    assert!(finished.json["stages"][0]["rounds"].as_u64() >= Some(15));
     assert!(
         finished.json["stages"][0]["start_skew_ns"].is_array(),
         "the skew is measured and shown"
