@@ -591,7 +591,7 @@ async fn few_wait_at_a_jump_host_to_log_in_by_whatever_way_they_go_through_it() 
     let temp_host = TempHost::new(
         "log=${0%/*}/log
          case $1 in -G) case $* in *[02468]) echo 'proxyjump ops@a,b';; *) echo 'proxyjump A:22';; esac; exit 0;; esac
-         echo + >>\"$log\"; sleep 0.2; echo - >>\"$log\"; exit 255",
+         echo + >>\"$log\"; sleep 1; echo - >>\"$log\"; exit 255",
     );
     let hosts: Vec<_> = (0..30).map(|i| host(&format!("host{i}"))).collect();
     let options = SshOptions {

@@ -327,9 +327,19 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
     tiles.push(Tile {
         name: "Took",
         value: duration(took),
-        note: plural(analysis.stages.len(), "stage"),
+        note: stages_run(analysis),
     });
     tiles
+}
+
+/// An interrupted run has planned more than it came to.
+fn stages_run(analysis: &Analysis) -> String {
+    let planned = plural(analysis.stages.len(), "stage");
+    let idle = |stage: &&StageAnalysis| stage.rounds == 0;
+    match analysis.stages.iter().filter(idle).count() {
+        0 => planned,
+        idle => format!("{} of {planned}", analysis.stages.len() - idle),
+    }
 }
 
 /// For runs without a rate that could be compared with a ceiling.

@@ -201,6 +201,16 @@ fn empty_and_partial_runs_render() {
 }
 
 #[test]
+fn an_interrupted_run_says_how_far_it_came() {
+    let mut analysis = common::demo();
+    let planned = analysis.stages.len();
+    assert!(page(&analysis).contains(&format!(">{planned} stages<")));
+    analysis.stages[planned - 1].rounds = 0;
+    let came_to = format!(">{} of {planned} stages<", planned - 1);
+    assert!(page(&analysis).contains(&came_to), "no {came_to}");
+}
+
+#[test]
 fn hostile_names_stay_text() {
     let evil = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>";
     let mut analysis = common::demo();

@@ -28,7 +28,8 @@ fn tables_are_sorted_by_their_headings() {
     let first = "document.querySelector('table.hosts tbody tr').id";
     let heading = "table.hosts thead th:nth-child(3) button";
     tab.click(heading);
-    assert_eq!(tab.eval(first), "host-6", "r2h3 sends least");
+    // r2h3 sends least.
+    tab.until(&format!("{first} == 'host-6'"));
     assert_eq!(
         tab.eval("document.querySelector('table.hosts thead th:nth-child(3)').ariaSort"),
         "ascending"
@@ -36,13 +37,14 @@ fn tables_are_sorted_by_their_headings() {
     // By keyboard, the other way round.
     tab.eval(&format!("document.querySelector('{heading}').focus()"));
     tab.key("Enter");
-    assert_ne!(tab.eval(first), "host-6");
+    tab.until(&format!("{first} != 'host-6'"));
     assert_eq!(
         tab.eval("document.querySelector('table.hosts tbody').lastElementChild.id"),
         "host-6"
     );
+    // By name.
     tab.click("table.hosts thead th:nth-child(1) button");
-    assert_eq!(tab.eval(first), "host-0", "by name");
+    tab.until(&format!("{first} == 'host-0'"));
 }
 
 #[test]
