@@ -165,7 +165,8 @@ fn min_of_others(values: &[Option<u32>]) -> Vec<Option<u32>> {
 
 /// A sender's own count also contains what only went into the send buffer: what the peer
 /// acknowledged is better here, but for a flow that has done its work, which may have been
-/// acknowledged before the first `TCP_INFO` was read.
+/// acknowledged before the first `TCP_INFO` was read, and where the kernel began to count anew: an
+/// MPTCP connection shows its first subflow, which may be connected again.
 fn moved_bytes(role: Role, window: &FlowWindow) -> u64 {
     let counted = counted_bytes(window);
     if role == Role::Receive || window.is_done {
@@ -173,7 +174,10 @@ fn moved_bytes(role: Role, window: &FlowWindow) -> u64 {
     }
     let edges = window.first.tcp.iter().zip(&window.last.tcp);
     edges
-        .map(|(first, last)| Some(last.as_ref()?.acked_bytes? - first.as_ref()?.acked_bytes?))
+        .map(|(first, last)| {
+            let acked_before = first.as_ref()?.acked_bytes?;
+            last.as_ref()?.acked_bytes?.checked_sub(acked_before)
+        })
         .sum::<Option<u64>>()
         .unwrap_or(counted)
 }
@@ -275,12 +279,14 @@ fn stream_records(streams: &[Arc<Stream>], window: &FlowWindow) -> Vec<StreamRec
         .collect()
 }
 
+/// `None` where the kernel began to count anew: see [`moved_bytes`].
 fn retransmits(first: Option<&TcpReading>, last: Option<&TcpReading>) -> Option<u64> {
-    let segments = last?
+    let before = first?.info.total_retransmits;
+    last?
         .info
         .total_retransmits
-        .wrapping_sub(first?.info.total_retransmits);
-    Some(u64::from(segments))
+        .checked_sub(before)
+        .map(u64::from)
 }
 
 fn intervals(readings: &[Reading]) -> Vec<Interval> {
@@ -308,6 +314,7 @@ fn name_stream(index: usize, count: usize, text: String) -> String {
 mod tests {
     use super::*;
     use ew_model::plan::FlowId;
+    use ew_model::record::TcpInfo;
     use std::net::SocketAddr;
 
     #[test]
@@ -377,6 +384,33 @@ mod tests {
         assert_eq!(standings[1].unwrap().others_silent_ms, Some(800));
         let gone = super::standings(&orders[..1], &[FlowWindow::default()], true);
         assert_eq!(gone, [None]);
+    }
+
+    #[test]
+    fn counters_that_the_kernel_began_anew_are_not_taken_for_a_difference() {
+        let reading = |acked_bytes, total_retransmits| TcpReading {
+            acked_bytes: Some(acked_bytes),
+            info: TcpInfo {
+                total_retransmits,
+                ..TcpInfo::default()
+            },
+            ..TcpReading::default()
+        };
+        let (first, last) = (reading(900, 7), reading(20, 1));
+        let mut window = FlowWindow::default();
+        window.readings = [(0, 100), (9, 150)]
+            .map(|(now_ns, bytes)| Reading { now_ns, bytes })
+            .to_vec();
+        window.first.tcp = vec![Some(first)];
+        window.last.tcp = vec![Some(last)];
+        assert_eq!(moved_bytes(Role::Send, &window), 50);
+        assert_eq!(retransmits(Some(&first), Some(&last)), None);
+        window.last.tcp = vec![Some(reading(930, 9))];
+        assert_eq!(moved_bytes(Role::Send, &window), 30);
+        assert_eq!(
+            retransmits(Some(&first), window.last.tcp[0].as_ref()),
+            Some(2)
+        );
     }
 
     #[test]
