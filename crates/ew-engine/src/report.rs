@@ -397,10 +397,11 @@ mod tests {
             ..TcpReading::default()
         };
         let (first, last) = (reading(900, 7), reading(20, 1));
-        let mut window = FlowWindow::default();
-        window.readings = [(0, 100), (9, 150)]
-            .map(|(now_ns, bytes)| Reading { now_ns, bytes })
-            .to_vec();
+        let readings = [(0, 100), (9, 150)].map(|(now_ns, bytes)| Reading { now_ns, bytes });
+        let mut window = FlowWindow {
+            readings: readings.to_vec(),
+            ..FlowWindow::default()
+        };
         window.first.tcp = vec![Some(first)];
         window.last.tcp = vec![Some(last)];
         assert_eq!(moved_bytes(Role::Send, &window), 50);
