@@ -165,8 +165,8 @@ fn min_of_others(values: &[Option<u32>]) -> Vec<Option<u32>> {
 
 /// A sender's own count also contains what only went into the send buffer: what the peer
 /// acknowledged is better here, but for a flow that has done its work, which may have been
-/// acknowledged before the first `TCP_INFO` was read, and where the kernel began to count anew: an
-/// MPTCP connection shows its first subflow, which may be connected again.
+/// acknowledged before the first `TCP_INFO` was read, and where the kernel's count went back, as was
+/// seen of MPTCP.
 fn moved_bytes(role: Role, window: &FlowWindow) -> u64 {
     let counted = counted_bytes(window);
     if role == Role::Receive || window.is_done {
@@ -279,7 +279,7 @@ fn stream_records(streams: &[Arc<Stream>], window: &FlowWindow) -> Vec<StreamRec
         .collect()
 }
 
-/// `None` where the kernel began to count anew: see [`moved_bytes`].
+/// `None` where the kernel's count went back: see [`moved_bytes`].
 fn retransmits(first: Option<&TcpReading>, last: Option<&TcpReading>) -> Option<u64> {
     let before = first?.info.total_retransmits;
     last?
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_the_kernel_began_anew_are_not_taken_for_a_difference() {
+    fn counters_of_the_kernel_that_went_back_have_no_difference() {
         let reading = |acked_bytes, total_retransmits| TcpReading {
             acked_bytes: Some(acked_bytes),
             info: TcpInfo {
