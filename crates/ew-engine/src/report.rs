@@ -165,8 +165,8 @@ fn min_of_others(values: &[Option<u32>]) -> Vec<Option<u32>> {
 
 /// A sender's own count also contains what only went into the send buffer: what the peer
 /// acknowledged is better here, but for a flow that has done its work, which may have been
-/// acknowledged before the first `TCP_INFO` was read, and where the kernel's count went back, as was
-/// seen of MPTCP.
+/// acknowledged before the first `TCP_INFO` was read, and where the kernel's count went back, as
+/// was seen of MPTCP.
 fn moved_bytes(role: Role, window: &FlowWindow) -> u64 {
     let counted = counted_bytes(window);
     if role == Role::Receive || window.is_done {
