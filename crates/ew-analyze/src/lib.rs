@@ -11,6 +11,7 @@ mod completion;
 mod congestion;
 pub mod convergence;
 mod cpu;
+mod criteria;
 mod datagrams;
 mod expected;
 mod fit;

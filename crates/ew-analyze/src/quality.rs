@@ -4,6 +4,7 @@
 //! late. A round that ran on time on hosts short of CPU is not void: its low rates show little, its
 //! high rates still prove capacity. So each flow has a degree of starvation, and the fit weighs it.
 
+use crate::criteria::THROTTLED;
 use crate::observations::{Observations, RoundView, StageView};
 use crate::telemetry::Telemetry;
 use ew_model::HostId;
@@ -24,9 +25,6 @@ const IDLE_STEAL: f64 = 0.10;
 /// From idle to this much more of the window without CPU, starvation goes from 0 to 1: three
 /// quarters of the window then.
 const STARVATION_SPAN: f64 = 0.60;
-
-/// Share of the time that a CPU quota throttles the agents.
-pub(crate) const THROTTLED: f64 = 0.1;
 
 /// The quality of every round of the capacity tests.
 #[derive(Debug, Default)]

@@ -140,6 +140,8 @@ struct StageProgress<'a> {
     seen: usize,
     /// Number of the next round that is repeated.
     next_repeat: u32,
+    /// Most of the stage's gaps that its own rounds were given before their times.
+    gaps: u64,
     /// How long its own rounds took so far, with what starting them cost; repair rounds are on top.
     spent_ns: u64,
     /// `None` until it is over.
@@ -161,6 +163,7 @@ impl<'a> StageProgress<'a> {
                 finished: Vec::new(),
                 seen: 0,
                 next_repeat: stage.rounds.len() as u32,
+                gaps: 1,
                 spent_ns: 0,
                 all_measured: None,
             }
@@ -248,6 +251,7 @@ impl Driver<'_, '_> {
         let end = self.run_rounds(rounds, gaps * stage.gap_ns).await;
         let alive = self.members.alive();
         let progress = &mut *self.progress;
+        progress.gaps = progress.gaps.max(gaps);
         progress.spent_ns += self.members.now_ns() - began_ns;
         progress.next = progress
             .repeats
@@ -267,7 +271,9 @@ impl Driver<'_, '_> {
             return BatchEnd::Interrupted;
         }
         let is_widespread = hasty.is_widespread(&self.progress.records);
-        let mut gaps = self.patience.gaps(self.progress.stage);
+        let mut gaps = self
+            .patience
+            .first_repair(self.progress.stage, self.progress.gaps);
         let mut most_rounds = (self.progress.stage.rounds.len() / 4).max(1);
         for _ in 0..repair::MAX_ATTEMPTS {
             let all = self.wanting();
@@ -276,7 +282,6 @@ impl Driver<'_, '_> {
             if tried.len() == 0 {
                 return BatchEnd::Done;
             }
-            gaps = repair::more_gaps(gaps);
             if self.repeat(&tried, gaps).await == BatchEnd::Interrupted {
                 return BatchEnd::Interrupted;
             }
@@ -286,6 +291,9 @@ impl Driver<'_, '_> {
             }
             if is_widespread {
                 *self.patience = Patience::learned(self.progress.stage, gaps);
+            }
+            if fixed < tried.len() {
+                gaps = repair::more_gaps(gaps);
             }
             most_rounds = usize::MAX;
         }

@@ -59,6 +59,16 @@ impl Patience {
         let in_proportion = (self.gaps * connections(stage)).div_ceil(self.connections);
         in_proportion.clamp(1, self.gaps)
     }
+
+    /// For the first repair of a stage whose rounds were given so many gaps: what was learned since
+    /// then, or more than they had.
+    pub(crate) fn first_repair(self, stage: &Stage, given: u64) -> u64 {
+        let learned = self.gaps(stage);
+        match learned > given {
+            true => learned,
+            false => more_gaps(given),
+        }
+    }
 }
 
 /// Opened at once, at most.
@@ -278,6 +288,16 @@ mod tests {
         let of = |streams| learned.gaps(&with_streams(streams));
         assert_eq!((of(64), of(32), of(12), of(1)), (8, 8, 3, 1));
         assert_eq!(Patience::PLANNED.gaps(&with_streams(32)), 1);
+    }
+
+    /// What was enough for another stage is not widened before it was tried.
+    #[test]
+    fn a_repair_begins_with_what_was_learned_and_else_with_more() {
+        let stage = stage(Pattern::Permutation);
+        let learned = Patience::learned(&stage, 4);
+        assert_eq!(learned.first_repair(&stage, 1), 4);
+        assert_eq!(learned.first_repair(&stage, 4), 8);
+        assert_eq!(Patience::PLANNED.first_repair(&stage, 1), 4);
     }
 
     fn stage(pattern: Pattern) -> Stage {

@@ -3,9 +3,9 @@
 
 use super::hypothesis::{Effect, Hypothesis, Location, Part};
 use super::obs::Obs;
-use super::prices::MIN_EFFECT;
 use super::rounds::Rounds;
 use super::search::{FINE, Search, part_value};
+use crate::criteria::MIN_EFFECT;
 use crate::stats::{median, quantile};
 use ew_model::HostId;
 

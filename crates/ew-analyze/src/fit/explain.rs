@@ -4,7 +4,8 @@
 use super::hypothesis::{Effect, Hypothesis, Location, Part};
 use super::rounds::Rounds;
 use super::search::{FINE, Search, fabric_value, part_value};
-use super::{connections, hosts, members, pairs, prices, racks};
+use super::{connections, hosts, members, pairs, racks};
+use crate::criteria::MIN_EFFECT;
 use ew_model::HostId;
 
 /// Passes of exchanging parts; each must gain.
@@ -122,7 +123,7 @@ fn is_effect(hypothesis: &Hypothesis, part: &Part) -> bool {
         _ => return true,
     };
     match part.effect {
-        Effect::Capacity(value) => value < (1.0 - prices::MIN_EFFECT) * expected,
+        Effect::Capacity(value) => value < (1.0 - MIN_EFFECT) * expected,
         Effect::Loss(_) => true,
     }
 }

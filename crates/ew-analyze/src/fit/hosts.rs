@@ -9,6 +9,7 @@ use super::rounds::Rounds;
 use super::score::isolated_kernel;
 use super::search::Search;
 use super::{loss, prices};
+use crate::criteria::MIN_EFFECT;
 use crate::stats::median;
 use ew_model::HostId;
 use std::collections::BTreeMap;
@@ -224,10 +225,10 @@ fn best_capacity(
             .collect()
     };
     let gap = median(&gaps(|flow| flow.is_by_host)).or_else(|| median(&gaps(|_| true)));
-    if gap? > (1.0 - prices::MIN_EFFECT / 2.0).ln() {
+    if gap? > (1.0 - MIN_EFFECT / 2.0).ln() {
         return None;
     }
-    let highest = (1.0 - prices::MIN_EFFECT).ln();
+    let highest = (1.0 - MIN_EFFECT).ln();
     let step = (highest - LOWEST.ln()) / (GRID - 1) as f64;
     let values = (0..GRID).map(|at| own * (highest - step * at as f64).exp());
     let gain = |capacity: f64| -> f64 {

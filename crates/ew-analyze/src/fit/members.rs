@@ -11,6 +11,7 @@ use super::noise::{ISOLATED_SIGMA, SUM_SIGMA, density};
 use super::obs::Obs;
 use super::rounds::{Round, Rounds};
 use super::splitmix::splitmix;
+use crate::criteria::{FAULT_ODDS, SLOW};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Numbers of parallel paths that are thought of.
@@ -39,10 +40,7 @@ const COARSE_SUM_SIGMA: f64 = 0.05;
 const SPLITS: [f64; 2] = [0.25, 0.5];
 /// Groups of a round are not independent.
 const OVERDISPERSION: f64 = 1.3;
-/// A bad path is narrower than the others by this factor at least.
-const BAD_BELOW: f64 = 0.85;
-/// Prior odds of a bad path, and the probability from which on it is reported.
-const BAD_ODDS: f64 = 0.02;
+/// The probability from which on a bad path is reported.
 const BAD_SURE: f64 = 0.95;
 /// Systematic error allowed for next to the posterior's own.
 const SYSTEMATIC: f64 = 0.015;
@@ -412,7 +410,8 @@ impl Evidence {
     fn weigh(&mut self, groups: &Groups, lns: &[f64], widths: &[f64]) {
         let prior = log_steps(lns);
         let measured = (groups.small.len() + groups.large.len()).max(2) as f64;
-        let cost = (1.0 / BAD_ODDS).ln() + 0.5 * measured.ln() + (groups.racks.max(1) as f64).ln();
+        let cost =
+            (1.0 / FAULT_ODDS).ln() + 0.5 * measured.ln() + (groups.racks.max(1) as f64).ln();
         for row in &mut self.alike {
             row.iter_mut()
                 .zip(&prior)
@@ -422,7 +421,7 @@ impl Evidence {
             for (count, of_count) in COUNTS.iter().zip(of_rack.iter_mut()) {
                 for (width, row) in of_count.iter_mut().enumerate() {
                     for (narrow, log) in row.iter_mut().enumerate() {
-                        let is_bad = *count > 1 && widths[narrow] < BAD_BELOW * widths[width];
+                        let is_bad = *count > 1 && widths[narrow] < SLOW * widths[width];
                         let weighed = *log / OVERDISPERSION + prior[width] + prior[narrow] - cost;
                         *log = if is_bad { weighed } else { f64::NEG_INFINITY };
                     }

@@ -41,7 +41,6 @@ pub(crate) use network::{Isolated, Network, PartFound, Side, SlowSide};
 pub(crate) use noise::OVERDISPERSION;
 pub(crate) use obs::retransmitted_share;
 pub(crate) use pairs::Unexplained;
-pub(crate) use prices::MIN_EFFECT;
 pub(crate) use splitmix::splitmix;
 pub(crate) use uplinks::{RackDirection, Reach};
 

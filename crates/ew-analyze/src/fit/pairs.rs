@@ -5,6 +5,7 @@ use super::noise::{MAD_TO_SIGMA, OVERDISPERSION, log_kernel, low_share};
 use super::obs::Obs;
 use super::prices;
 use super::search::Search;
+use crate::criteria::{EQUAL, MIN_EFFECT};
 use crate::stats::{binomial_at_least, mad, median, poisson_at_least};
 use ew_model::HostId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,7 +83,7 @@ fn unexplained_pair(
     flows: &[IsolatedFlow<'_>],
 ) -> Option<(f64, Unexplained)> {
     let (gain, effect) = gain(flows)?;
-    let (Effect::Capacity(bits_per_sec), true) = (effect, gain > prices::EQUAL) else {
+    let (Effect::Capacity(bits_per_sec), true) = (effect, gain > EQUAL) else {
         return None;
     };
     let predicted: Vec<f64> = flows.iter().map(|flow| flow.predicted).collect();
@@ -99,7 +100,7 @@ fn unexplained_pair(
 /// Probability that a pair that is as predicted is taken for unexplained: that most of its flows
 /// are so low by a timeout, since that makes their median low.
 fn low_by_noise(flows: &[IsolatedFlow<'_>]) -> f64 {
-    let nats = prices::EQUAL * OVERDISPERSION;
+    let nats = EQUAL * OVERDISPERSION;
     let shares = flows
         .iter()
         .map(|flow| low_share(flow.sigma, flow.obs.doubt, nats));
@@ -120,7 +121,7 @@ impl UnexplainedPairs {
     /// alone, which is why this counts less, as all log-likelihoods do.
     pub(crate) fn is_beyond_noise(&self, pairs: usize) -> bool {
         let probability = poisson_at_least(pairs, self.expected_by_noise);
-        -probability.ln() > prices::EQUAL * OVERDISPERSION
+        -probability.ln() > EQUAL * OVERDISPERSION
     }
 }
 
@@ -215,7 +216,7 @@ fn gain(flows: &[IsolatedFlow<'_>]) -> Option<(f64, Effect)> {
     let gain = flows.iter().map(of_flow).sum::<f64>() / OVERDISPERSION;
     let is_effect = flows
         .iter()
-        .any(|flow| middle < (1.0 - prices::MIN_EFFECT) * flow.predicted);
+        .any(|flow| middle < (1.0 - MIN_EFFECT) * flow.predicted);
     is_effect.then_some((gain, Effect::Capacity(middle)))
 }
 

@@ -3,17 +3,12 @@
 
 use super::hypothesis::{Effect, Fabric, Hypothesis, Location, Part};
 use super::rounds::Rounds;
+use crate::criteria::FAULT_ODDS;
 
-/// Prior odds that a given thing is at fault.
-const FAULT_ODDS: f64 = 0.02;
 /// Racks are tied by less than their hosts could send as often as not.
 const PIPE_ODDS: f64 = 1.0;
 /// So are they by parallel paths.
 const PATHS_ODDS: f64 = 0.5;
-/// A loss of capacity below this share is no finding.
-pub(crate) const MIN_EFFECT: f64 = 0.07;
-/// Explanations this close are equal: odds of twenty to one.
-pub(super) const EQUAL: f64 = 3.0;
 
 fn price(rounds: &Rounds, locations: f64, odds: f64) -> f64 {
     0.5 * (rounds.rounds.len().max(2) as f64).ln() + locations.max(1.0).ln() + (1.0 / odds).ln()

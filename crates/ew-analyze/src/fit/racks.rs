@@ -6,7 +6,8 @@ use super::members::{self, Posterior};
 use super::noise::{ISOLATED_SIGMA, log_kernel};
 use super::rounds::Rounds;
 use super::search::{COARSE, Search, fabric_value, part_value};
-use super::{loss, pairs, prices};
+use super::{loss, pairs};
+use crate::criteria::{EQUAL, MIN_EFFECT};
 use crate::stats::quantile;
 use std::collections::BTreeMap;
 
@@ -35,7 +36,7 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
         sizes.iter().copied().fold(0.0, f64::max),
     );
     let asked = max_asked(search, hosts);
-    let is_limit = |value: &f64| *value < (1.0 - prices::MIN_EFFECT) * asked;
+    let is_limit = |value: &f64| *value < (1.0 - MIN_EFFECT) * asked;
     let equal = SUM_QUANTILES
         .iter()
         .filter_map(|share| quantile(&sums, *share))
@@ -64,10 +65,7 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
             let worth = search.worth(&best);
             // Uplinks in proportion, which are first, claim less about the greater racks: they stay
             // where equal ones explain as much.
-            if pipe
-                .as_ref()
-                .is_none_or(|(known, _)| worth > known + prices::EQUAL)
-            {
+            if pipe.as_ref().is_none_or(|(known, _)| worth > known + EQUAL) {
                 pipe = Some((worth, best));
             }
         }
@@ -187,7 +185,7 @@ fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> {
                 .iter()
                 .filter_map(|share| Some(ABOVE * quantile(sums, *share)?));
             // Under a common limit a rack may also have more than the others.
-            let differs = |value: &f64| (value / now).ln().abs() > prices::MIN_EFFECT;
+            let differs = |value: &f64| (value / now).ln().abs() > MIN_EFFECT;
             parts.extend(values.filter(differs).map(|value| Part {
                 location,
                 effect: Effect::Capacity(value),

@@ -10,8 +10,8 @@ use super::hashing::Links;
 use super::hypothesis::{Direction, Effect, Fabric, Location};
 use super::members::Posterior;
 use super::noise::LITTLE_STARVATION;
-use super::prices::MIN_EFFECT;
 use super::rounds::MANY_STREAMS;
+use crate::criteria::MIN_EFFECT;
 use crate::stats::{interpolated_median_estimate, median, median_estimate, quantile, scaled};
 use ew_model::analysis::{Estimate, UplinkAnalysis};
 

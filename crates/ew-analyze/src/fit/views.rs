@@ -1,8 +1,8 @@
 //! The fit as tables show it: every ordered pair of racks.
 
 use super::fitted::Fitted;
-use super::prices::MIN_EFFECT;
 use super::uplinks::{RackDirection, Reach};
+use crate::criteria::MIN_EFFECT;
 use crate::observations::Observations;
 use crate::stats::{median, median_estimate, scaled};
 use ew_model::analysis::{Estimate, RackPairAnalysis, Undetermined};

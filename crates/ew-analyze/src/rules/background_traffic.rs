@@ -1,7 +1,7 @@
 //! Traffic that is not the run's takes a part of a host's link.
 
 use super::case::Case;
-use super::peers::{compared, is_judged, of_stages};
+use super::peers::{TIMES_PEERS, compared, is_judged, of_stages};
 use super::suspect::Suspect;
 use crate::fit::Side;
 use crate::precision::confidence;
@@ -19,8 +19,6 @@ const WORTH_KNOWING: f64 = 0.1;
 /// Share without a visible owner: frames' headers and acknowledgements are estimated, so it must be
 /// plainer.
 const UNOWNED: f64 = 0.15;
-/// And this many times its peers'.
-const TIMES_PEERS: f64 = 2.0;
 /// Wire bytes of full segments over their payload (1514 over 1448, rounded up).
 const HEADERS: f64 = 1.06;
 /// Wire bytes of acknowledgements over the payload they acknowledge (66 bytes for every second

@@ -2,6 +2,7 @@
 //! by its share of the connections.
 
 use super::case::Case;
+use crate::criteria::SLOW;
 use crate::precision::confidence;
 use crate::stats::share_estimate;
 use crate::tomography::{BadMember, Scope};
@@ -11,9 +12,6 @@ use ew_model::analysis::Estimate;
 use ew_model::finding::details::{BadPathByRouter, BadPathByShare, PathLocation, PathRouter};
 use ew_model::finding::{Cause, Details, Finding, Quantity, Severity, Subject};
 use std::net::IpAddr;
-
-/// Below this share of the pace a path is narrow; above, it loses.
-const NARROW: f64 = 0.85;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     match &case.tomography.bad_member {
@@ -65,7 +63,8 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
             stage: found.stage.clone(),
             fewest_paths,
             max_paths,
-            is_narrow: found.of_pace < NARROW,
+            // One that keeps the pace loses packets.
+            is_narrow: found.of_pace < SLOW,
             pace_share: found.of_pace,
             retransmitted_share: found.retransmitted_share,
             bad_connections: found.bad,

@@ -1,26 +1,21 @@
 //! A CPU had no time left: for packets, for programs, or because a hypervisor gave it to others.
 
 use super::case::Case;
-use super::peers::{Compared, compared, of_own_ends, of_stages};
+use super::peers::{Compared, TIMES_PEERS, compared, of_own_ends, of_stages};
 use super::suspect::Suspect;
+use crate::criteria::{FULL_CPU, HELD_BACK};
 use crate::stats::quantile;
 use ew_model::HostId;
 use ew_model::analysis::CpuShare;
 use ew_model::finding::details::{CpuTaker, Extent, FullCpu, LateSampler, StarvedThreads, Why};
 use ew_model::record::EndRecord;
 
-/// A CPU this busy has no time left.
-const FULL: f64 = 0.95;
 /// Its peers' busiest CPU is less busy by this.
 const BUSIER: f64 = 0.15;
-/// Share of the window that the engine's threads waited for a CPU.
-const WAITED: f64 = 0.3;
-/// And this many times its peers'.
-const TIMES_PEERS: f64 = 2.0;
 /// A sampler that sleeps until its time wakes this late only where something else has the CPU. Idle
 /// hosts stay below 1 ms.
 const LATE_NS: f64 = 20e6;
-/// And this many times its peers' lateness, which varies much.
+/// And this many times its peers' lateness, which varies more than what is a share of a window.
 const TIMES_PEERS_LATE: f64 = 10.0;
 /// Fewer readings show chance.
 const MIN_READINGS: usize = 5;
@@ -43,7 +38,7 @@ pub(super) fn explain_at_times(case: &Case<'_>, suspect: &Suspect) -> Option<Why
 fn full(case: &Case<'_>, host: HostId) -> Option<Why> {
     let busiest = |host| of_stages(case, host, |s| Some(s.busiest_cpu?.busy_share));
     let busy = compared(case, host, busiest)?;
-    if !busy.exceeds(FULL, BUSIER) {
+    if !busy.exceeds(FULL_CPU, BUSIER) {
         return None;
     }
     let (cpu, stage) = fullest(case, host)?;
@@ -88,7 +83,8 @@ fn without_cpu(case: &Case<'_>, host: HostId, extent: Extent) -> Option<Why> {
 fn starved(case: &Case<'_>, host: HostId, extent: Extent) -> Option<Why> {
     let waited = |host| of_own_ends(case, host, quantile_of(extent), waited_share);
     let waited: Compared = compared(case, host, waited)?;
-    if !(waited.stands_out(WAITED, TIMES_PEERS) && waited.exceeds(WAITED, WAITED / 2.0)) {
+    let stands_out = waited.stands_out(HELD_BACK, TIMES_PEERS);
+    if !(stands_out && waited.exceeds(HELD_BACK, HELD_BACK / 2.0)) {
         return None;
     }
     Some(Why::StarvedThreads(StarvedThreads {

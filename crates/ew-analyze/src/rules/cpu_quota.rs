@@ -1,22 +1,18 @@
 //! The agent's control group has a CPU quota, and it ran out.
 
 use super::case::Case;
-use super::peers::{compared, of_stages};
+use super::peers::{TIMES_PEERS, compared, of_stages};
 use super::suspect::Suspect;
+use crate::criteria::THROTTLED;
 use ew_model::HostId;
 use ew_model::finding::details::{CpuQuota, Why};
 use ew_model::telemetry::CgroupReading;
-
-/// Share of the time that the group was throttled before it is a cause.
-const HELD_BACK: f64 = 0.1;
-/// And this many times its peers'.
-const TIMES_PEERS: f64 = 3.0;
 
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let host = suspect.host;
     let throttled = |host| of_stages(case, host, |stage| stage.throttled_share);
     let share = compared(case, host, throttled)?;
-    if !share.stands_out(HELD_BACK, TIMES_PEERS) {
+    if !share.stands_out(THROTTLED, TIMES_PEERS) {
         return None;
     }
     let group = last_group(case, host)?;

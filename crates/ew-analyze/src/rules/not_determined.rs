@@ -3,6 +3,7 @@
 use super::case::Case;
 use super::incast::is_incast;
 use super::slow_at_times;
+use crate::criteria::{FULL_CPU, SLOW};
 use crate::fit::Unexplained;
 use crate::observations::StageView;
 use crate::precision::confidence;
@@ -17,18 +18,14 @@ use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
 use ew_model::scenario::{MeshMode, Pattern, Pick};
 use std::collections::BTreeMap;
 
-/// Share of the explained expectation below which a stage of isolated flows asks for an answer.
-const BELOW: f64 = 0.85;
-/// The same where flows meet by design: TCP alone stays well below max-min there.
+/// Share of the explained expectation below which a stage whose flows meet by design asks for an
+/// answer, in place of [`SLOW`]: TCP alone stays well below max-min there.
 const BELOW_SHARED: f64 = 0.65;
 
 /// Pairs, and hosts, whose evidence is shown.
 const MAX_EVIDENCE: usize = 8;
 /// Starvation above which a flow shows little of the network.
 const STARVED: f64 = 0.5;
-
-/// Share of all CPUs' time above which hosts have none to spare.
-const BUSY: f64 = 0.95;
 
 pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
     let mut findings = stages(case, found);
@@ -183,7 +180,7 @@ fn busy_hosts(analysis: &StageAnalysis) -> Option<NoCpuLeft> {
     .into_iter()
     .flatten()
     .max_by(|a, b| a.0.total_cmp(&b.0));
-    let (_, found) = busiest.filter(|(share, _)| *share >= BUSY)?;
+    let (_, found) = busiest.filter(|(share, _)| *share >= FULL_CPU)?;
     Some(found)
 }
 
@@ -216,7 +213,7 @@ fn limit(pattern: &Pattern) -> f64 {
         | Pattern::Mesh {
             mode: MeshMode::Isolated,
             ..
-        } => BELOW,
+        } => SLOW,
         Pattern::CrossRack {
             pick: Pick::Random { .. },
             ..

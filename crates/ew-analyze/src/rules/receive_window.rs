@@ -1,15 +1,11 @@
 //! The receiver's window limits the senders: its buffer is too small for the path.
 
 use super::case::Case;
-use super::peers::of_isolated_flows;
+use super::peers::{TIMES_PEERS, of_isolated_flows};
 use super::suspect::Suspect;
+use crate::criteria::HELD_BACK;
 use ew_model::finding::details::{SmallReceiveWindow, Why};
 use ew_model::record::{FlowRecord, TcpInfo};
-
-/// Share of the time with data in flight that was limited before it is a cause.
-const LIMITED: f64 = 0.3;
-/// And this many times its peers'.
-const TIMES_PEERS: f64 = 2.0;
 
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     if !suspect.rx {
@@ -17,7 +13,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     }
     let share = |row: &FlowRecord| limited_share(row, |info| info.receive_window_limited_us);
     let limited = of_isolated_flows(case, (suspect.host, false, true), share)?;
-    if !limited.stands_out(LIMITED, TIMES_PEERS) {
+    if !limited.stands_out(HELD_BACK, TIMES_PEERS) {
         return None;
     }
     Some(Why::SmallReceiveWindow(SmallReceiveWindow {

@@ -1,16 +1,12 @@
 //! The sender's buffer is too small to keep the path full.
 
 use super::case::Case;
-use super::peers::of_isolated_flows;
+use super::peers::{TIMES_PEERS, of_isolated_flows};
 use super::receive_window::limited_share;
 use super::suspect::Suspect;
+use crate::criteria::HELD_BACK;
 use ew_model::finding::details::{LimitingSendBuffer, SmallSendBuffer, Why};
 use ew_model::record::{FlowRecord, TcpInfo};
-
-/// Share of the time with data in flight that was limited before it is a cause.
-const LIMITED: f64 = 0.3;
-/// And this many times its peers'.
-const TIMES_PEERS: f64 = 2.0;
 
 /// A buffer below this share of its peers' is small ...
 const SMALL: f64 = 0.25;
@@ -28,7 +24,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
 fn limited(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let share = |row: &FlowRecord| limited_share(row, |info| info.send_buffer_limited_us);
     let limited = of_isolated_flows(case, (suspect.host, true, false), share)?;
-    if !limited.stands_out(LIMITED, TIMES_PEERS) {
+    if !limited.stands_out(HELD_BACK, TIMES_PEERS) {
         return None;
     }
     Some(Why::LimitingSendBuffer(LimitingSendBuffer {

@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::peers::of_stages;
 use super::receive_window::limited_share;
-use crate::quality::THROTTLED;
+use crate::criteria::{HELD_BACK, SLOW, THROTTLED};
 use crate::stats::median;
 use ew_model::HostId;
 use ew_model::finding::details::SharedLimit;
@@ -11,10 +11,6 @@ use ew_model::record::{EndRecord, FlowRecord};
 
 /// A connection's thread that uses this much of a CPU has no time left.
 const WHOLE_CPU: f64 = 0.90;
-/// Share of busy time that a window or buffer limited.
-const LIMITED: f64 = 0.3;
-/// A single connection does so much less than several.
-const LESS: f64 = 0.85;
 
 /// The first limit that most of the hosts share, of hosts that do `rate` bits per second with
 /// several connections.
@@ -45,7 +41,7 @@ pub(super) fn window(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {
     let share = of_flows(case, which, |row| {
         limited_share(row, |info| info.receive_window_limited_us)
     })?;
-    (share >= LIMITED).then(|| SharedLimit::ReceiveWindow {
+    (share >= HELD_BACK).then(|| SharedLimit::ReceiveWindow {
         limited_share: share,
         round_trip_ns: round_trip_ns(case, which),
     })
@@ -64,7 +60,7 @@ pub(super) fn send_buffer(case: &Case<'_>, which: Flows) -> Option<SharedLimit> 
     let share = of_flows(case, which, |row| {
         limited_share(row, |info| info.send_buffer_limited_us)
     })?;
-    (share >= LIMITED).then_some(SharedLimit::SendBuffer {
+    (share >= HELD_BACK).then_some(SharedLimit::SendBuffer {
         limited_share: share,
     })
 }
@@ -73,7 +69,7 @@ pub(super) fn per_connection(case: &Case<'_>, rate: f64) -> Option<SharedLimit> 
     let limit = case
         .network
         .connection_limit()
-        .filter(|limit| *limit < LESS * rate)?;
+        .filter(|limit| *limit < SLOW * rate)?;
     Some(SharedLimit::Connection {
         bits_per_sec: limit,
         several_bits_per_sec: rate,

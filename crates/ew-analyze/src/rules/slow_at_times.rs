@@ -7,6 +7,7 @@ use super::case::Case;
 use super::side_rates::rate_quantity;
 use super::suspect::Suspect;
 use super::{core_saturated, cpu_quota, receive_window, send_buffer};
+use crate::criteria::SLOW;
 use crate::fit::Isolated;
 use crate::precision::confidence;
 use crate::stats::quantile;
@@ -15,8 +16,6 @@ use ew_model::finding::details::{LowQuartile, SlowAtTimes, Why};
 use ew_model::finding::{Details, Finding, Severity, Subject};
 use std::collections::BTreeSet;
 
-/// An isolated flow below this share of the typical rate is slow.
-const SLOW_SHARE: f64 = 0.85;
 /// A host is slow at times when so many of its isolated flows are: the lower quartile of them.
 const LOWER: f64 = 0.25;
 /// Fewest isolated flows that have one, and fewest of others that show what is typical: between two
@@ -78,7 +77,7 @@ fn low(case: &Case<'_>, host: HostId) -> Option<LowQuartile> {
         .collect();
     let share = quantile(&shares, LOWER)?;
     let is_known = own.len().min(others.len()) >= MIN_FLOWS;
-    (is_known && share < SLOW_SHARE).then_some(LowQuartile {
+    (is_known && share < SLOW).then_some(LowQuartile {
         quartile_bits_per_sec: share * typical,
         peers_bits_per_sec: typical,
     })

@@ -2,7 +2,8 @@
 
 use super::case::Case;
 use super::slow_at_times;
-use crate::fit::{Direction, Effect, Location, MIN_EFFECT, PartFound};
+use crate::criteria::MIN_EFFECT;
+use crate::fit::{Direction, Effect, Location, PartFound};
 use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::HostId;

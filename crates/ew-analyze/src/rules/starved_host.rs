@@ -3,7 +3,8 @@
 
 use super::case::Case;
 use super::side_rates::rate_quantity;
-use crate::fit::{Isolated, MIN_EFFECT};
+use crate::criteria::MIN_EFFECT;
+use crate::fit::Isolated;
 use crate::precision::confidence;
 use crate::quality::{LITTLE_STARVATION, starvation_by_host};
 use crate::stats::{median, quantile};

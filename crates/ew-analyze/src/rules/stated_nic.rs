@@ -3,7 +3,8 @@
 use super::case::Case;
 use super::shared_limit;
 use super::side_rates::rate_quantity;
-use crate::fit::{MIN_EFFECT, Side};
+use crate::criteria::MIN_EFFECT;
+use crate::fit::Side;
 use crate::precision::confidence;
 use crate::stats::median_estimate;
 use crate::words::quantity;

@@ -6,7 +6,8 @@
 //! could have are compared by likelihood, as for slow paths; a host that nobody reaches and two
 //! racks that are kept apart are among them, so that neither is taken for a path.
 
-use super::scope::{EQUAL, MIN_BAD, MIN_HOSTS, ODDS, OF_PATH, SPURIOUS, Scope};
+use super::scope::{MIN_BAD, MIN_HOSTS, SPURIOUS, Scope};
+use crate::criteria::{BAD_AS_A_WHOLE, EQUAL, FAULT_ODDS};
 use crate::fit::Direction;
 use crate::observations::{Observations, StageView};
 use crate::quality::Quality;
@@ -82,7 +83,7 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
             Suspect::Host(_) => hosts.len(),
             Suspect::Racks(..) => racks * racks,
         };
-        (locations.max(1) as f64 / ODDS).ln() + 0.5 * (tried.len().max(2) as f64).ln()
+        (locations.max(1) as f64 / FAULT_ODDS).ln() + 0.5 * (tried.len().max(2) as f64).ln()
     };
     let suspected = suspected(&tried);
     let mut explained: Vec<(f64, f64, Suspect)> = suspected
@@ -105,7 +106,7 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
         .collect();
     let rivals = explained.iter().skip(1);
     let rivals = rivals.filter(|(other, ..)| *other > gain - EQUAL);
-    (failed >= MIN_BAD && ends.len() > MIN_HOSTS && share < OF_PATH).then(|| BlackHole {
+    (failed >= MIN_BAD && ends.len() > MIN_HOSTS && share < BAD_AS_A_WHOLE).then(|| BlackHole {
         scope,
         rivals: rivals
             .filter_map(|(_, _, suspect)| match suspect {

@@ -9,7 +9,7 @@
 
 use super::connections::{Key, connections_of};
 use super::traces::Traces;
-use crate::fit::MIN_EFFECT;
+use crate::criteria::MIN_EFFECT;
 use crate::observations::{Observations, RoundView, StageView};
 use ew_model::HostId;
 use std::collections::BTreeMap;

@@ -7,8 +7,9 @@
 //! rack has one name for every rack that sends to it.
 
 use super::connections::Judged;
-use super::scope::{EQUAL, MIN_BAD, ODDS, Scope};
+use super::scope::{MIN_BAD, Scope};
 use super::traces::{Fork, Traces};
+use crate::criteria::{EQUAL, FAULT_ODDS};
 use crate::fit::{Direction, OVERDISPERSION};
 use crate::stats::median;
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use std::net::IpAddr;
 /// Of the connections of a bad path that were good elsewhere so many are bad; less is what unequal
 /// hashing does, too.
 const MIN_ATTRIBUTABLE: f64 = 1.0 / 3.0;
-/// What is slow by chance is anything from [`super::SLOW`] down by so much (log-scale).
+/// What is slow by chance is anything from [`crate::criteria::SLOW`] down by so much (log-scale).
 const SPAN: f64 = 2.0;
 /// A narrow path's connections get the same each, within this (log-scale); half of all bad paths
 /// are narrow, the others lose packets.
@@ -124,7 +125,7 @@ pub(super) fn bad_member(strata: &[Stratum], traces: &Traces, racks: usize) -> O
                 .collect()
         })
         .collect();
-    let price = (3.0 * racks as f64 + 1.0).ln() + (1.0 / ODDS).ln();
+    let price = (3.0 * racks as f64 + 1.0).ln() + (1.0 / FAULT_ODDS).ln();
     let mut found: Vec<(Scope, Vec<Piece>)> = Vec::new();
     for rack in 0..racks {
         let sends = shown(out[rack].iter());
@@ -294,7 +295,7 @@ pub(crate) struct LostMember {
 pub(super) fn lost_members(traces: &Traces, expected: Option<u32>) -> Vec<LostMember> {
     let seen = traces.forks.values().map(|fork| fork.members.len()).max();
     let max = seen.unwrap_or(0).max(expected.unwrap_or(0) as usize);
-    let price = (2.0 * traces.forks.len().max(1) as f64).ln() + (1.0 / ODDS).ln();
+    let price = (2.0 * traces.forks.len().max(1) as f64).ln() + (1.0 / FAULT_ODDS).ln();
     let racks = traces.forks.iter();
     let lost: Vec<LostMember> = racks
         .filter_map(|(rack, fork)| lost_member(traces, (*rack, fork), max, price))

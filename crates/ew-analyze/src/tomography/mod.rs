@@ -19,6 +19,7 @@ pub(crate) use members::{BadMember, LostMember};
 pub(crate) use scope::Scope;
 pub(crate) use traces::Traces;
 
+use crate::criteria::{BAD_AS_A_WHOLE, EQUAL, FAULT_ODDS, SLOW};
 use crate::fit::{Direction, Network};
 use crate::observations::{Observations, RoundView, StageView};
 use crate::quality::{LITTLE_STARVATION, starvation};
@@ -31,20 +32,16 @@ use ew_model::scenario::Pattern;
 use ew_model::workload::Pace;
 use loads::Loads;
 use members::Stratum;
-use scope::{EQUAL, MIN_BAD, MIN_HOSTS, ODDS, OF_PATH, SPURIOUS};
+use scope::{MIN_BAD, MIN_HOSTS, SPURIOUS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// A connection below this share of the pace is slow.
-const SLOW: f64 = 0.85;
 /// A connection that retransmits more than this share of its segments, and [`TIMES_USUAL`] times
 /// the median, loses: at half load a packet is lost to no queue.
 const LOSSY: f64 = 5e-4;
 const TIMES_USUAL: f64 = 5.0;
 /// Rounds in which a 5-tuple must have been measured, and bad.
 const MIN_ROUNDS: usize = 2;
-/// A host most of whose connections are bad is bad itself.
-const OF_HOST: f64 = 0.75;
 
 /// Loads, and sizes of paths, within this of each other (log-scale) are alike.
 const ALIKE: f64 = 0.05;
@@ -487,7 +484,7 @@ fn bad_hosts(judged: &[Judged]) -> BTreeSet<HostId> {
     }
     let bad = counts
         .into_iter()
-        .filter(|(_, (bad, all))| *bad as f64 > OF_HOST * *all as f64);
+        .filter(|(_, (bad, all))| *bad as f64 > BAD_AS_A_WHOLE * *all as f64);
     bad.map(|((host, _), _)| host).collect()
 }
 
@@ -499,8 +496,9 @@ fn explain(judged: &[Judged], racks: usize) -> Option<BadPath> {
         })
         .collect();
     scopes.push(Scope::Everywhere);
-    let price =
-        (scopes.len() as f64).ln() + (1.0 / ODDS).ln() + 0.5 * (judged.len().max(2) as f64).ln();
+    let price = (scopes.len() as f64).ln()
+        + (1.0 / FAULT_ODDS).ln()
+        + 0.5 * (judged.len().max(2) as f64).ln();
     let without = likelihood(judged.iter(), SPURIOUS);
     let mut gains: Vec<(f64, Scope)> = scopes
         .into_iter()
@@ -545,7 +543,7 @@ fn is_possible(judged: &[Judged], scope: Scope) -> bool {
     let hosts: BTreeSet<HostId> = bad.iter().flat_map(|one| [one.src, one.dst]).collect();
     bad.len() >= MIN_BAD
         && hosts.len() > MIN_HOSTS
-        && (bad.len() as f64) < OF_PATH * inside.len() as f64
+        && (bad.len() as f64) < BAD_AS_A_WHOLE * inside.len() as f64
 }
 
 /// Log-likelihood gained when the connections of a scope are bad with a probability of their own.

@@ -4,7 +4,7 @@
 //! router that answers there represents one of the rack's parallel paths.
 
 use super::connections::Key;
-use super::scope::ODDS;
+use crate::criteria::FAULT_ODDS;
 use crate::observations::Observations;
 use ew_model::record::TracedPath;
 use ew_model::workload::WorkloadKind;
@@ -151,7 +151,7 @@ const WEIGHTS: std::ops::RangeInclusive<u32> = 2..=4;
 fn heavier(routers: &BTreeMap<IpAddr, u32>) -> Vec<(IpAddr, u32)> {
     let all = f64::from(routers.values().sum::<u32>());
     let count = routers.len() as f64;
-    let price = count.ln() + (1.0 / ODDS).ln();
+    let price = count.ln() + (1.0 / FAULT_ODDS).ln();
     let gain = |own: u32, weight: f64| {
         let sum = count - 1.0 + weight;
         let own = f64::from(own);
