@@ -140,8 +140,9 @@ struct StageProgress<'a> {
     seen: usize,
     /// Number of the next round that is repeated.
     next_repeat: u32,
-    /// Most of the stage's gaps that its own rounds were given before their times.
-    gaps: u64,
+    /// The fewest of the stage's gaps that its own rounds were given before their times. `None`
+    /// until one has run.
+    fewest_gaps: Option<u64>,
     /// How long its own rounds took so far, with what starting them cost; repair rounds are on top.
     spent_ns: u64,
     /// `None` until it is over.
@@ -163,7 +164,7 @@ impl<'a> StageProgress<'a> {
                 finished: Vec::new(),
                 seen: 0,
                 next_repeat: stage.rounds.len() as u32,
-                gaps: 1,
+                fewest_gaps: None,
                 spent_ns: 0,
                 all_measured: None,
             }
@@ -251,7 +252,8 @@ impl Driver<'_, '_> {
         let end = self.run_rounds(rounds, gaps * stage.gap_ns).await;
         let alive = self.members.alive();
         let progress = &mut *self.progress;
-        progress.gaps = progress.gaps.max(gaps);
+        let fewest = progress.fewest_gaps.map_or(gaps, |known| known.min(gaps));
+        progress.fewest_gaps = Some(fewest);
         progress.spent_ns += self.members.now_ns() - began_ns;
         progress.next = progress
             .repeats
@@ -271,9 +273,8 @@ impl Driver<'_, '_> {
             return BatchEnd::Interrupted;
         }
         let is_widespread = hasty.is_widespread(&self.progress.records);
-        let mut gaps = self
-            .patience
-            .first_repair(self.progress.stage, self.progress.gaps);
+        let given = self.progress.fewest_gaps.unwrap_or(1);
+        let mut gaps = self.patience.first_repair(self.progress.stage, given);
         let mut most_rounds = (self.progress.stage.rounds.len() / 4).max(1);
         for _ in 0..repair::MAX_ATTEMPTS {
             let all = self.wanting();
