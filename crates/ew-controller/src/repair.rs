@@ -60,8 +60,8 @@ impl Patience {
         in_proportion.clamp(1, self.gaps)
     }
 
-    /// For the first repair of a stage whose rounds were given so many gaps or more: what was learned
-    /// since then, or more than they had.
+    /// For the first repair of a stage whose rounds were given so many gaps or more: what was
+    /// learned since then, or more than they had.
     pub(crate) fn first_repair(self, stage: &Stage, given: u64) -> u64 {
         let learned = self.gaps(stage);
         match learned > given {
