@@ -73,7 +73,7 @@ fn a_clean_one_to_one_network_is_found_clean() {
     if !can_run_labs() {
         return;
     }
-    let lab = TestLab::up("racks: 3\nhosts-per-rack: 3\nnic: 100M\noversubscription: 1\n");
+    let lab = TestLab::up("racks: 3\nhosts-per-rack: 3\nnic: 50M\noversubscription: 1\n");
     let args = [&QUICK_QUALIFY[..], &["--set", "expect.oversubscription=1"]].concat();
     let finished = lab.run("qualify", &args);
     assert_eq!(
@@ -90,7 +90,7 @@ fn random_picks_with_collisions_accuse_nobody() {
     if !can_run_labs() {
         return;
     }
-    let lab = TestLab::up("racks: 2\nhosts-per-rack: 4\nnic: 100M\noversubscription: 1\n");
+    let lab = TestLab::up("racks: 2\nhosts-per-rack: 4\nnic: 50M\noversubscription: 1\n");
     let finished = lab.run(
         "random-cross-rack",
         &["--seed", "3", "--set", "duration=1s"],

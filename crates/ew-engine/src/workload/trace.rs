@@ -29,8 +29,11 @@ use std::time::Duration;
 
 /// From the start of one stream to the next one's.
 const SPACING_NS: u64 = 10_000_000;
-/// How often an answer is polled for.
-const POLL_NS: u64 = 1_000_000;
+/// How long after a question its answer is first polled for. Every pause is twice the one before,
+/// since what has not come in a round trip within a site may be lost, and hosts that share CPUs
+/// would spend them on polling. The round trip is the kernel's figure, whenever it is read.
+const FIRST_POLL_NS: u64 = 1_000_000;
+const MAX_POLL_NS: u64 = 16_000_000;
 /// How long an answer is waited for: far above a round trip within a site.
 const PATIENCE_NS: u64 = 250_000_000;
 /// Times that a hop is asked.
@@ -56,6 +59,8 @@ struct Tracer {
     path: TracedPath,
     attempt: u32,
     probe: Option<Probe>,
+    /// The pause before the next poll.
+    poll_ns: u64,
     /// There is nothing to trace from.
     is_port_busy: bool,
 }
@@ -102,6 +107,7 @@ impl Tracer {
             path: TracedPath::default(),
             attempt: 0,
             probe: None,
+            poll_ns: FIRST_POLL_NS,
             is_port_busy: false,
         }
     }
@@ -154,7 +160,7 @@ impl Tracer {
                     local,
                     peer: self.peer.port(),
                 });
-                self.probe = Some(Probe::Syn(socket, monotonic_ns() + PATIENCE_NS));
+                self.ask(Probe::Syn(socket, monotonic_ns() + PATIENCE_NS));
                 Ok(())
             }
             Err(error) if is_among(&error, &BUSY) => {
@@ -215,8 +221,13 @@ impl Tracer {
         }
         // The send buffer of a fresh connection has space for a hello.
         if socket.write_all(&self.hello).is_ok() {
-            self.probe = Some(Probe::Greeting(socket, now_ns + PATIENCE_NS));
+            self.ask(Probe::Greeting(socket, now_ns + PATIENCE_NS));
         }
+    }
+
+    fn ask(&mut self, probe: Probe) {
+        self.probe = Some(probe);
+        self.poll_ns = FIRST_POLL_NS;
     }
 }
 
@@ -292,7 +303,9 @@ impl Machine for Tracer {
             self.begin(io)?;
         }
         io.stream.note_path(&self.path);
-        Ok(Wait::Until(monotonic_ns() + POLL_NS))
+        let poll_at_ns = monotonic_ns() + self.poll_ns;
+        self.poll_ns = (2 * self.poll_ns).min(MAX_POLL_NS);
+        Ok(Wait::Until(poll_at_ns))
     }
 
     fn finish(&mut self, stream: &Stream, _tally: &mut crate::tally::Tally) {
