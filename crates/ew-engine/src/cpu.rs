@@ -53,7 +53,6 @@ impl CpuReading {
             |of: fn(&HostTicks) -> u64| of(&self.host).saturating_sub(of(&earlier.host)) * TICK_NS;
         CpuUse {
             engine_ns: self.engine_ns.saturating_sub(earlier.engine_ns),
-            // A thread that ended in between took its time with it.
             engine_wait_ns: self
                 .engine_wait_ns
                 .zip(earlier.engine_wait_ns)

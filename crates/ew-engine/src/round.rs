@@ -31,8 +31,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Streams go on for this long after the window: the peer's window may end a little later, and a
 /// peer short of CPU reads its counters late, which is harmless while data still flows.
 pub const AFTER_WINDOW_NS: u64 = 20_000_000;
-/// How long to wait for stream threads that were ordered to stop.
-const STOP_PATIENCE_NS: u64 = 150_000_000;
+/// How long to wait for stream threads that were ordered to stop. They see the order within
+/// [`crate::workload::machine::CALL_TIMEOUT`], once they have a CPU. Without a thread's tallies its
+/// flows have no times, datagrams or sizes.
+const STOP_PATIENCE_NS: u64 = 1_000_000_000;
 const STOP_POLL_NS: u64 = 500_000;
 /// By how much accepting ends stop before opening ones where ports are used again: more than clocks
 /// and schedulers differ.

@@ -52,6 +52,8 @@ pub(crate) struct ThreadTimes {
     /// The kernel's numbers.
     running: Vec<i32>,
     ended_ns: u64,
+    /// Of those that have ended, waiting for a CPU.
+    ended_wait_ns: u64,
 }
 
 impl RoundShared {
@@ -88,6 +90,7 @@ impl RoundShared {
         let mut times = self.times();
         times.running.retain(|id| *id != own);
         times.ended_ns += ew_sys::thread::cpu_ns_of(own).unwrap_or(0);
+        times.ended_wait_ns += run_queue_ns(own).unwrap_or(0);
     }
 
     /// CPU time of all threads that drive or drove streams.
@@ -100,11 +103,13 @@ impl RoundShared {
         running_ns + times.ended_ns
     }
 
-    /// Time the threads that drive streams waited for a CPU. `None` where the kernel does not count
-    /// it.
+    /// Time the threads that drive or drove streams waited for a CPU. `None` where the kernel does
+    /// not count it.
     pub(crate) fn engine_wait_ns(&self) -> Option<u64> {
-        let running = self.times().running.clone();
-        running.into_iter().map(run_queue_ns).sum()
+        let times = self.times();
+        let running = times.running.iter().copied();
+        let running_ns: Option<u64> = running.map(run_queue_ns).sum();
+        Some(running_ns? + times.ended_wait_ns)
     }
 
     fn times(&self) -> MutexGuard<'_, ThreadTimes> {

@@ -45,7 +45,7 @@ struct Slot {
     due_ns: u64,
 }
 
-/// Drives the streams from the start until the round stops.
+/// Drives the streams from the start until the round stops, or all of them are over.
 pub(crate) fn drive(
     shared: &RoundShared,
     arrivals: &mut Arrivals,
@@ -131,7 +131,7 @@ impl EventLoop<'_> {
 
     fn run(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
         let mut ready = Ready::with_capacity(EVENTS);
-        while !self.shared.is_over() {
+        while !self.shared.is_over() && !self.has_ended(arrivals) {
             let patience = self.patience(arrivals);
             self.epoll.wait(&mut ready, patience)?;
             for token in ready.tokens() {
@@ -149,6 +149,12 @@ impl EventLoop<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether there is nothing left to do. What was counted is there then before the round's end,
+    /// for which a thread without a CPU may come too late.
+    fn has_ended(&self, arrivals: &Arrivals) -> bool {
+        arrivals.is_complete() && self.slots.iter().all(|slot| slot.is_over)
     }
 
     fn patience(&self, arrivals: &Arrivals) -> Duration {
