@@ -101,7 +101,7 @@ Package: eastwest
 Version: $version
 Architecture: $architecture
 Maintainer: eastwest developers <noreply@example.org>
-Installed-Size: $(du -ks "$2" | cut -f1)
+Installed-Size: $(du --apparent-size -ks "$2" | cut -f1)
 Recommends: openssh-client
 Suggests: iproute2
 Section: net
