@@ -102,6 +102,7 @@ impl Round {
             leaves_cpus: thread_count * 2 <= cores,
             start_ns: spec.start_ns,
             window_ns: spec.window_start_ns..spec.window_end_ns(),
+            sent_flows: sent_flows(&spec.flows),
             cancel,
             window_open: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -383,6 +384,12 @@ fn thread_count(spec: &RoundSpec, prepared: &dyn Prepared, cores: usize) -> usiz
         None => cores,
     };
     wanted.clamp(1, streams.max(1))
+}
+
+fn sent_flows(orders: &[FlowOrder]) -> Vec<usize> {
+    let sends = orders.iter().map(|order| order.role == Role::Send);
+    let numbered = sends.enumerate().filter(|(_, sends)| *sends);
+    numbered.map(|(flow, _)| flow).collect()
 }
 
 /// A host is behind one Service in a round.

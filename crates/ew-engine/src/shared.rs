@@ -32,6 +32,8 @@ pub(crate) struct RoundShared {
     /// When senders begin.
     pub(crate) start_ns: u64,
     pub(crate) window_ns: Range<u64>,
+    /// Indexes of the round's flows that this host sends, ascending.
+    pub(crate) sent_flows: Vec<usize>,
     /// The round is given up.
     pub(crate) cancel: Arc<Cancel>,
     /// The counters at the window's first edge have been read: limited streams begin to count.

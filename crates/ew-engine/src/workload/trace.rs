@@ -27,8 +27,9 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// From the start of one stream to the next one's.
-const SPACING_NS: u64 = 10_000_000;
+/// From the start of one stream to the next one's, at most: shorter where the last would have less
+/// than a quarter of the window left.
+const MAX_SPACING_NS: u64 = 10_000_000;
 /// How long after a question its answer is first polled for. Every pause is twice the one before,
 /// since what has not come in a round trip within a site may be lost, and hosts that share CPUs
 /// would spend them on polling. The round trip is the kernel's figure, whenever it is read.
@@ -73,6 +74,20 @@ enum Probe {
     Greeting(TcpStream, u64),
 }
 
+/// When a stream's trace begins, among all that this host traces.
+fn begin_ns(slot: &Slot<'_>) -> u64 {
+    let shared = slot.shared;
+    let streams = u64::from(shared.workload.streams);
+    let flow = shared
+        .sent_flows
+        .partition_point(|flow| *flow < slot.stream.flow);
+    let number = flow as u64 * streams + u64::from(slot.stream.key.stream);
+    let traces = (shared.sent_flows.len() as u64 * streams).max(1);
+    let window_ns = shared.window_ns.end - shared.window_ns.start;
+    let spacing_ns = MAX_SPACING_NS.min(window_ns / 4 * 3 / traces);
+    shared.window_ns.start + number * spacing_ns
+}
+
 /// What became of a SYN.
 enum Answer {
     None,
@@ -95,15 +110,13 @@ impl Tracer {
         let token: &RunToken = &slot.shared.token;
         let hello = Hello::Probe.encode(ends, token);
         let port = slot.stream.chosen_ports.map_or(0, |ports| ports.first());
-        let streams = u64::from(slot.shared.workload.streams);
-        let number = slot.stream.flow as u64 * streams + u64::from(slot.stream.key.stream);
         Self {
             source: SocketAddr::new(slot.shared.address, port),
             peer: slot.stream.peer,
             acknowledgement: acknowledgement(&hello, token),
             hello,
             settings: slot.shared.settings.clone(),
-            begin_ns: slot.shared.window_ns.start + number * SPACING_NS,
+            begin_ns: begin_ns(slot),
             path: TracedPath::default(),
             attempt: 0,
             probe: None,
