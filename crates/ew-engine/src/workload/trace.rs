@@ -84,8 +84,11 @@ fn begin_ns(slot: &Slot<'_>) -> u64 {
     let number = flow as u64 * streams + u64::from(slot.stream.key.stream);
     let traces = (shared.sent_flows.len() as u64 * streams).max(1);
     let window_ns = shared.window_ns.end - shared.window_ns.start;
-    let spacing_ns = MAX_SPACING_NS.min(window_ns / 4 * 3 / traces);
-    shared.window_ns.start + number * spacing_ns
+    shared.window_ns.start + number * spacing_ns(traces, window_ns)
+}
+
+fn spacing_ns(traces: u64, window_ns: u64) -> u64 {
+    MAX_SPACING_NS.min(window_ns / 4 * 3 / traces)
 }
 
 /// What became of a SYN.
@@ -349,4 +352,17 @@ fn is_among(error: &io::Error, codes: &[i32]) -> bool {
     error
         .raw_os_error()
         .is_some_and(|code| codes.contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_SPACING_NS, spacing_ns};
+
+    /// As many as each host of a demo has, and its window.
+    #[test]
+    fn the_last_trace_has_a_quarter_of_the_window() {
+        let window_ns = 800_000_000;
+        assert!(87 * spacing_ns(88, window_ns) <= window_ns / 4 * 3);
+        assert_eq!(spacing_ns(4, window_ns), MAX_SPACING_NS);
+    }
 }
