@@ -22,8 +22,8 @@ use crate::relay::Neighbour;
 
 /// Begins every line that the script means for us.
 const SAY: &str = "eastwest-bootstrap";
-/// Seconds without a byte after which the script gives the copy up. It checks once a second, so it
-/// is over within the next one: a host is promised to be clean 5 s after a cut.
+/// Seconds of waiting for the next byte after which the script gives the copy up. It checks once a
+/// second, so it is over within the next one: a host is promised to be clean 5 s after a cut.
 const STALL_SECONDS: u64 = 3;
 /// Where the binary lies when the user does not specify it: `$TMPDIR` of the host, or `/tmp`.
 const DEFAULT_DIRECTORY: &str = "${TMPDIR:-/tmp}";
@@ -47,7 +47,7 @@ pub struct Bootstrap<'a> {
     pub directory: Option<&'a str>,
     /// The binaries, of which it takes the one for its machine.
     pub payloads: &'a Payloads,
-    /// The copy must be over within this, and never pause for more than 4 s.
+    /// The copy must be over within this, and never wait for its next byte for more than 4 s.
     pub copy_seconds: u64,
     /// What stays there.
     pub keeping: Keeping,

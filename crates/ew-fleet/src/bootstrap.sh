@@ -8,7 +8,7 @@
 #   url     where a neighbour hands the binary on, else nothing; tcp and path are the same for bash
 #   keep    the binary's SHA-256 when it is to be kept for later runs, else nothing
 #   limit   seconds the copy may take
-#   stall   seconds without a byte after which the copy is given up
+#   stall   seconds of waiting for the next byte after which the copy is given up
 #   say     begins every line meant for the launcher
 #
 # POSIX sh, and mktemp and `head -c`, which every Linux has. So that any login shell hands the line on as it is, every command ends with `;` or
@@ -83,33 +83,42 @@ safe_parent || fail unsafe;
 cd "$d" && d=$(pwd -P) && [ -O . ] || fail unsafe;
 inside=yes;
 
-# A link that is cut without a word gives neither end of file nor error: only a file that does not grow shows it. What has arrived is said
-# every second, so that the launcher notices the same. Once all has arrived it is the disk that takes its time.
+# A link that is cut without a word gives neither end of file nor error: only a copy that waits and waits for its next byte shows it. One
+# that waits for a busy disk or CPU is not cut. What has arrived is said every second, so that the launcher notices the same.
 give_up() { report $1; kill $$; exit; };
+waits_for_input() { state=S; read pid name state rest < /proc/$copy/stat; [ "$state" = S ] && [ $now -ne $size ]; };
 watch_copy() {
-    arrived=; unchanged=0; seconds=0;
+    arrived=; waited=0; seconds=0;
     while sleep 1 >/dev/null; do
         # Without the shell that started this, nobody else cleans up.
         kill -0 $$ || { kill -KILL $copy; remove; exit; };
-        seconds=$((seconds+1)); unchanged=$((unchanged+1));
-        now=$(wc -c < "$part"); [ "$now" = "$arrived" ] || unchanged=0; arrived=$now;
-        echo $say-arrived $arrived;
-        [ $unchanged -lt $stall ] || [ $arrived -eq $size ] || give_up stalled;
+        now=$(wc -c < "$part"); seconds=$((seconds+1)); waited=$((waited+1));
+        [ "$now" = "$arrived" ] && waits_for_input || waited=0;
+        arrived=$now; echo $say-arrived $arrived;
+        [ $waited -lt $stall ] || give_up stalled;
         [ $seconds -lt $limit ] || give_up slow;
     done;
+};
+# Waits for the copy, or for the unpacking, while it is watched.
+finish() {
+    watch_copy </dev/null 2>/dev/null & watch=$! ;
+    wait $copy; status=$?; copy=;
+    # Gone before anything else is said or started: it can neither speak in between nor end what it should not.
+    { kill -KILL $watch; wait $watch; } 2>/dev/null; watch=;
+    return $status;
 };
 # Shells give what runs in the background an empty standard input, hence the detour.
 receive() {
     exec 3<&0;
-    head -c $size <&3 > "$part" & copy=$! ;
-    watch_copy 3<&- </dev/null 2>/dev/null & watch=$! ;
-    wait $copy; status=$?; copy=;
-    # Gone before anything else is said or started: it can neither speak in between nor end what it should not.
-    { kill -KILL $watch; wait $watch; } 2>/dev/null; watch=;
+    head -c $size <&3 3<&- > "$part" & copy=$! ;
     exec 3<&-;
-    [ $status -eq 0 ] && [ $(wc -c < "$part") -eq $size ] || fail copy;
-    [ $packing = plain ] || { gzip -dc < "$part" > "$f" && rm -f "$part"; } || fail copy;
+    finish && [ $(wc -c < "$part") -eq $size ] || fail copy;
+    [ $packing = plain ] || unpack;
     [ $(wc -c < "$f") -eq $full ] || fail copy;
+};
+unpack() {
+    gzip -dc < "$part" > "$f" & copy=$! ;
+    finish && rm -f "$part" || fail copy;
 };
 if [ -n "$url" ] && ask_neighbour 2>/dev/null; then greet relayed; else greet $packing; receive; fi;
 

@@ -30,6 +30,7 @@ use support::{
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
+use tokio::task::JoinSet;
 
 /// What `sh` may be on a host.
 const POSIX_SHELLS: [&str; 3] = ["dash", "bash", "busybox"];
@@ -136,6 +137,28 @@ async fn a_copy_that_is_slow_but_moves_lives() {
         "({part} {part} {part} exec cat) | sh -c \"$command\""
     ));
     is_served(&temp_host, "sh").await;
+}
+
+/// Such as a busy disk, for which a process that is stopped is the stand-in here.
+#[tokio::test]
+async fn a_copy_that_its_host_holds_up_is_not_taken_for_cut() {
+    let mut served = JoinSet::new();
+    for shell in POSIX_SHELLS {
+        let Some(temp_host) = TempHost::of(shell, "exec sh -c \"$command\"") else {
+            continue;
+        };
+        for (tool, seconds) in [("head", 5), ("gzip", 6)] {
+            let real = path_of(tool).unwrap();
+            let held_up = format!(
+                "#!/bin/sh\n(sleep {seconds}; kill -CONT $$) >/dev/null & kill -STOP $$\nexec {} \"$@\"\n",
+                real.display()
+            );
+            let _ = fs::remove_file(temp_host.path("bin").join(tool));
+            executable(temp_host.path("bin").join(tool), &held_up);
+        }
+        served.spawn(async move { is_served(&temp_host, shell).await });
+    }
+    served.join_all().await;
 }
 
 #[tokio::test]
