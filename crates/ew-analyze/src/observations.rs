@@ -374,20 +374,16 @@ fn planned_flow(by_id: &BTreeMap<FlowId, &Flow>, row: &FlowRecord) -> Flow {
 
 /// Planned flows that have no measured row, neither of their own nor from a repair round.
 fn missing_flows(stage: &Stage, due: &[&Round], records: &[&FlowRecord]) -> Vec<MissingFlow> {
-    let planned_rounds = stage.rounds.len() as u32;
     let mut measured: BTreeSet<FlowId> = BTreeSet::new();
-    let mut repaired: BTreeSet<(HostId, HostId, u32)> = BTreeSet::new();
     let mut rows: BTreeMap<FlowId, &FlowRecord> = BTreeMap::new();
     for row in records {
         if is_measured(row, stage.workload.kind) {
             measured.insert(row.flow);
-            if row.round.0 >= planned_rounds {
-                repaired.insert((row.src, row.dst, row.sample));
-            }
         } else {
             rows.insert(row.flow, row);
         }
     }
+    let repaired = repaired(stage, records);
     let mut missing = Vec::new();
     for round in due {
         for flow in round.measured_flows() {
@@ -407,6 +403,21 @@ fn missing_flows(stage: &Stage, due: &[&Round], records: &[&FlowRecord]) -> Vec<
         }
     }
     missing
+}
+
+/// Source, destination and repetition of what a repair round has measured, of traces all that it
+/// has of two hosts.
+fn repaired(stage: &Stage, records: &[&FlowRecord]) -> BTreeSet<(HostId, HostId, u32)> {
+    let repeats = records
+        .iter()
+        .filter(|row| row.round.0 as usize >= stage.rounds.len());
+    let mut rounds: BTreeMap<_, bool> = BTreeMap::new();
+    for row in repeats {
+        let of_round = (row.round, (row.src, row.dst, row.sample));
+        *rounds.entry(of_round).or_insert(true) &= is_measured(row, stage.workload.kind);
+    }
+    let whole = rounds.into_iter().filter(|(_, whole)| *whole);
+    whole.map(|((_, of), _)| of).collect()
 }
 
 fn reason_of(row: &FlowRecord) -> &str {

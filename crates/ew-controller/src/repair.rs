@@ -121,9 +121,9 @@ pub(crate) enum Wanting {
 impl Wanting {
     /// Of a stage with the records of all its rounds, repeated ones included.
     pub(crate) fn of(stage: &Stage, records: &[FlowRecord], alive: &[HostId]) -> Self {
-        let measured = measured(records);
+        let incomplete = incomplete(records);
         let missing = records.iter().filter(|record| {
-            both_up(alive, record.src, record.dst) && !measured.contains(&figure(record))
+            both_up(alive, record.src, record.dst) && incomplete.contains(&figure(record))
         });
         if matches!(stage.pattern, Pattern::Mesh { .. }) {
             let pairs: BTreeSet<Figure> = missing.map(figure).collect();
@@ -212,11 +212,20 @@ fn figure(record: &FlowRecord) -> Figure {
     (record.src, record.dst, record.sample)
 }
 
-fn measured(records: &[FlowRecord]) -> BTreeSet<Figure> {
-    let measured = records
-        .iter()
-        .filter(|r| r.outcome == FlowOutcome::Measured);
-    measured.map(figure).collect()
+/// Figures that no round has measured whole: several of a round's flows may have one, such as the
+/// traced connections of two hosts.
+fn incomplete(records: &[FlowRecord]) -> BTreeSet<Figure> {
+    let mut rounds: BTreeMap<(Figure, RoundIndex), bool> = BTreeMap::new();
+    for record in records {
+        let is_whole = rounds.entry((figure(record), record.round)).or_insert(true);
+        *is_whole &= record.outcome == FlowOutcome::Measured;
+    }
+    let of = |wanted: bool| {
+        let rounds = rounds.iter().filter(move |(_, whole)| **whole == wanted);
+        rounds.map(|((figure, _), _)| *figure)
+    };
+    let whole: BTreeSet<Figure> = of(true).collect();
+    of(false).filter(|figure| !whole.contains(figure)).collect()
 }
 
 fn both_up(alive: &[HostId], src: HostId, dst: HostId) -> bool {
@@ -263,10 +272,7 @@ fn opened_by(stage: &Stage) -> End {
 
 /// Whether every planned figure is there, repairs counted.
 pub(crate) fn all_measured(records: &[FlowRecord]) -> bool {
-    let measured = measured(records);
-    records
-        .iter()
-        .all(|record| measured.contains(&figure(record)))
+    incomplete(records).is_empty()
 }
 
 #[cfg(test)]
@@ -402,6 +408,21 @@ mod tests {
         fixed.extend(again(&fixed, 2, false));
         assert_eq!(Wanting::of(&stage, &fixed, &ALIVE).len(), 0);
         assert!(all_measured(&fixed));
+    }
+
+    /// As traces of several connections of two hosts are.
+    #[test]
+    fn one_of_two_flows_between_the_same_hosts_is_missed() {
+        let mut stage = stage(Pattern::Permutation);
+        stage.rounds.truncate(1);
+        let flows = &mut stage.rounds[0].flows;
+        (flows[1].src, flows[1].dst) = (flows[0].src, flows[0].dst);
+        let mut records = records(&stage, &[1]);
+        assert!(!all_measured(&records));
+        assert_eq!(Wanting::of(&stage, &records, &ALIVE).len(), 1);
+        records.extend(again(&records, 0, false));
+        assert!(all_measured(&records));
+        assert_eq!(Wanting::of(&stage, &records, &ALIVE).len(), 0);
     }
 
     #[test]

@@ -169,7 +169,21 @@ fn heavier(routers: &BTreeMap<IpAddr, u32>) -> Vec<(IpAddr, u32)> {
         .collect()
 }
 
+/// Each connection once, as the last round has it that traced most of its path: a round that was
+/// incomplete was repeated.
 fn traced<'a>(observations: &Observations<'a>) -> Vec<Traced<'a>> {
+    let mut best: BTreeMap<Key, Traced<'a>> = BTreeMap::new();
+    let known = |one: &Traced<'_>| one.path.hops.iter().flatten().count();
+    for one in traces(observations) {
+        let before = best.get(&one.key);
+        if before.is_none_or(|before| known(before) <= known(&one)) {
+            best.insert(one.key, one);
+        }
+    }
+    best.into_values().collect()
+}
+
+fn traces<'a>(observations: &Observations<'a>) -> Vec<Traced<'a>> {
     let inventory = observations.inventory();
     let stages = observations.stages.iter();
     let rows = stages
