@@ -261,9 +261,9 @@ impl Driver<'_, '_> {
         end
     }
 
-    /// What is missing, once more, and again as long as most of what is repeated succeeds: first at
-    /// most a quarter of the stage's rounds, because what fails more often than that may well fail
-    /// for ever.
+    /// What is missing, once more, and again until most of what is repeated fails with the longest
+    /// gaps: at most a quarter of the stage's rounds until most succeed, because what fails more
+    /// often than that may well fail for ever.
     async fn repair(&mut self) -> BatchEnd {
         let hasty = self.wanting();
         if hasty.len() == 0 && repair::all_measured(&self.progress.records) {
@@ -287,16 +287,18 @@ impl Driver<'_, '_> {
                 return BatchEnd::Interrupted;
             }
             let fixed = before.saturating_sub(self.wanting().len());
-            if 2 * fixed < tried.len() {
-                return BatchEnd::Done;
-            }
-            if is_widespread {
-                *self.patience = Patience::learned(self.progress.stage, gaps);
-            }
+            let given = gaps;
             if fixed < tried.len() {
                 gaps = repair::more_gaps(gaps);
             }
-            most_rounds = usize::MAX;
+            if 2 * fixed >= tried.len() {
+                most_rounds = usize::MAX;
+                if is_widespread {
+                    *self.patience = Patience::learned(self.progress.stage, given);
+                }
+            } else if gaps == given {
+                return BatchEnd::Done;
+            }
         }
         BatchEnd::Done
     }

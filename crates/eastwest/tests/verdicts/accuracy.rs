@@ -1,6 +1,6 @@
 //! The numbers against the lab's known truth.
 
-use crate::common::{Finished, TestLab, can_run_labs, eastwest, text, word};
+use crate::common::{TestLab, can_run_labs, word};
 
 /// Payload of a 200 Mb/s link with MTU 1500, as Linux queueing disciplines count frames.
 const TRUTH_BITS_PER_SEC: f64 = 200e6 * 1448.0 / 1514.0;
@@ -23,57 +23,12 @@ fn one_flow_alone_is_within_one_percent() {
     );
 }
 
-/// The demo's truth: 4:1, and r2h3 at half its rate. Nothing else is reported about anybody, and
-/// the last ten lines on a terminal name both.
-#[test]
-fn the_demo_names_its_slow_host_and_its_ratio_and_nothing_else() {
-    if !can_run_labs() {
-        return;
-    }
-    let work = tempfile::tempdir().unwrap();
-    let mut demo = eastwest();
-    demo.args(["demo", "--format", "json", "--runs-dir"]);
-    let finished = Finished::of(&demo.arg(work.path()).output().unwrap());
-    assert_oversubscription(&finished.json, 4.0);
-    let findings = finished.json["verdict"]["findings"].as_array().unwrap();
-    let accusing: Vec<(String, String)> = findings
-        .iter()
-        .filter(|finding| finding["severity"] != "info")
-        .map(|finding| {
-            (
-                word(&finding["subject"]["type"]),
-                word(&finding["sentence"]),
-            )
-        })
-        .collect();
-    let of = |kind: &str, words: &str| {
-        let about =
-            |(other, sentence): &&(String, String)| other == kind && sentence.contains(words);
-        accusing.iter().filter(about).count()
-    };
-    assert_eq!(of("host", "r2h3: "), 1, "{accusing:#?}");
-    assert_eq!(of("rack-pair", "oversubscribed 4.0:1"), 1, "{accusing:#?}");
-    assert_eq!(accusing.len(), 2, "{accusing:#?}");
-    assert_eq!(finished.code, 0, "finding them is success");
-    let mut shown = eastwest();
-    shown
-        .args(["report", "latest", "--runs-dir"])
-        .arg(work.path());
-    let shown = text(&shown.output().unwrap().stdout);
-    let lines: Vec<&str> = shown.trim_end().lines().collect();
-    let last = lines[lines.len().saturating_sub(10)..].join("\n");
-    assert!(
-        last.contains("r2h3:") && last.contains("oversubscribed"),
-        "{last}"
-    );
-}
-
 #[test]
 fn a_clean_one_to_one_network_is_found_clean() {
     if !can_run_labs() {
         return;
     }
-    let lab = TestLab::up("racks: 3\nhosts-per-rack: 3\nnic: 50M\noversubscription: 1\n");
+    let lab = TestLab::up("racks: 3\nhosts-per-rack: 3\nnic: 20M\noversubscription: 1\n");
     let args = [&QUICK_QUALIFY[..], &["--set", "expect.oversubscription=1"]].concat();
     let finished = lab.run("qualify", &args);
     assert_eq!(
@@ -115,7 +70,7 @@ fn a_mesh_of_sixteen_measures_every_ordered_pair_once_and_starts_together() {
     if !can_run_labs() {
         return;
     }
-    let lab = TestLab::up("racks: 2\nhosts-per-rack: 8\nnic: 50M\noversubscription: 1\n");
+    let lab = TestLab::up("racks: 2\nhosts-per-rack: 8\nnic: 20M\noversubscription: 1\n");
     let finished = lab.run(
         "mesh",
         &[

@@ -11,6 +11,7 @@ mod accuracy;
 #[expect(dead_code, reason = "the end-to-end tests need more of it")]
 mod common;
 mod congestion;
+mod demo;
 mod faults;
 mod flow_completion;
 mod max_rate;
