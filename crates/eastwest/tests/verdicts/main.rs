@@ -7,6 +7,7 @@
 )]
 
 mod accuracy;
+mod capped;
 #[path = "../common/mod.rs"]
 #[expect(dead_code, reason = "the end-to-end tests need more of it")]
 mod common;
@@ -14,6 +15,5 @@ mod congestion;
 mod demo;
 mod faults;
 mod flow_completion;
-mod max_rate;
 mod paths;
 mod witness;
