@@ -14,9 +14,13 @@ use ew_model::plan::{FlowId, Plan, Round, RoundIndex, Stage, StageIndex};
 use ew_model::record::FlowRecord;
 use ew_model::run::Outcome;
 use ew_model::scenario::{MeshMode, Pattern};
+use ew_model::tools::ServerPorts;
 use ew_plan::adapt::{Shown, adapted};
 use ew_plan::schedule::UplinkLimits;
 use std::ops::Range;
+
+/// Within it, a tool's server is up.
+const SERVER_START_NS: u64 = 1_000_000_000;
 
 /// All stages to their ends, each with all its repetitions at once, or interleaved with others.
 /// Returns it when interrupted.
@@ -348,7 +352,22 @@ impl Driver<'_, '_> {
         })
     }
 
+    /// A tool that cannot choose its port has one round after the other: its server must be gone
+    /// before the next one, and no gap that suffices for that is short.
     async fn run_rounds(&mut self, rounds: Vec<(RoundIndex, &Round)>, gap_ns: u64) -> BatchEnd {
+        let ServerPorts::Fixed(_) = self.progress.stage.workload.server_ports() else {
+            return self.run_batch(rounds, gap_ns).await;
+        };
+        for round in rounds {
+            let end = self.run_batch(vec![round], gap_ns.min(SERVER_START_NS));
+            if end.await == BatchEnd::Interrupted {
+                return BatchEnd::Interrupted;
+            }
+        }
+        BatchEnd::Done
+    }
+
+    async fn run_batch(&mut self, rounds: Vec<(RoundIndex, &Round)>, gap_ns: u64) -> BatchEnd {
         let batch = Batch {
             plan: self.plan,
             index: self.progress.index,

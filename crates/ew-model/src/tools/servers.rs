@@ -79,8 +79,9 @@ impl Workload {
         }
     }
 
-    /// The min pause between rounds: the engine's streams connect in it, tools' servers must be
-    /// up before, and one that cannot choose its port gone.
+    /// The min pause between rounds: the engine's streams connect in it, and tools' servers must be
+    /// up before. One that cannot choose its port must be gone, too: what its rounds take is
+    /// planned, since the next one begins when it is over.
     #[must_use]
     pub fn min_gap_ns(&self) -> u64 {
         match self.server_ports() {
