@@ -291,16 +291,16 @@ impl Driver<'_, '_> {
                 return BatchEnd::Interrupted;
             }
             let fixed = before.saturating_sub(self.wanting().len());
-            let given = gaps;
+            let tried_gaps = gaps;
             if fixed < tried.len() {
                 gaps = repair::more_gaps(gaps);
             }
             if 2 * fixed >= tried.len() {
                 most_rounds = usize::MAX;
                 if is_widespread {
-                    *self.patience = Patience::learned(self.progress.stage, given);
+                    *self.patience = Patience::learned(self.progress.stage, tried_gaps);
                 }
-            } else if gaps == given {
+            } else if gaps == tried_gaps {
                 return BatchEnd::Done;
             }
         }

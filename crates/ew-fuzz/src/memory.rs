@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn memory_that_was_given_back_counts() {
-        let (_, peak_bytes) = peak_bytes(|| drop(vec![1_u8; 3 << 20]));
+        let (_, peak_bytes) = peak_bytes(|| drop(vec![1_u8; 4 << 20]));
         // Other tests of this process may give something back meanwhile.
-        assert!(peak_bytes >= 2 << 20, "{peak_bytes}");
+        assert!(peak_bytes >= 3 << 20, "{peak_bytes}");
     }
 
     #[test]

@@ -5,35 +5,40 @@
 use crate::common::{Finished, TestLab, can_run_labs, word};
 use serde_json::Value;
 
+/// So slow that several labs at once leave CPU to spare.
+const NIC: &str = "20M";
+/// Faster than a small buffer lets a flow be.
+const FAST_NIC: &str = "50M";
+
 #[test]
 fn a_small_receive_buffer_is_named() {
-    assert_named("r1h2", "receive-buffer: 4096", "receive-window");
+    assert_named("r1h2", FAST_NIC, "receive-buffer: 4096", "receive-window");
 }
 
 #[test]
 fn a_small_send_buffer_is_named() {
-    assert_named("r2h1", "send-buffer: 4096", "send-buffer");
+    assert_named("r2h1", FAST_NIC, "send-buffer: 4096", "send-buffer");
 }
 
 #[test]
 fn another_mtu_is_named() {
-    assert_named("r2h3", "mtu: 1400", "mtu");
+    assert_named("r2h3", NIC, "mtu: 1400", "mtu");
 }
 
 #[test]
 fn a_neighbour_that_sends_is_named() {
-    assert_named("r1h1", "neighbour: 10M", "background-traffic");
+    assert_named("r1h1", NIC, "neighbour: 10M", "background-traffic");
 }
 
 #[test]
 fn a_link_that_loses_packets_is_named() {
-    assert_named("r1h3", "loss: 5%", "loss");
+    assert_named("r1h3", NIC, "loss: 5%", "loss");
 }
 
 /// A full path loses what does not fit: that is no fault of its own.
 #[test]
 fn a_narrow_uplink_is_named_and_not_its_losses() {
-    let Some(finished) = run("rack: r2, uplink: 16M", "20M") else {
+    let Some(finished) = run("rack: r2, uplink: 16M", NIC) else {
         return;
     };
     let causes: Vec<String> = accusing(&finished).into_iter().map(|(c, _)| c).collect();
@@ -42,13 +47,7 @@ fn a_narrow_uplink_is_named_and_not_its_losses() {
 }
 
 /// The finding with this cause is the worst one about the subject, and no other host is accused.
-fn assert_named(target: &str, fault: &str, cause: &str) {
-    // Less than a small buffer's messages need, and so little that three labs leave CPU to spare.
-    let nic = if cause.ends_with("buffer") || cause == "receive-window" {
-        "50M"
-    } else {
-        "20M"
-    };
+fn assert_named(target: &str, nic: &str, fault: &str, cause: &str) {
     let Some(finished) = run(&format!("host: {target}, {fault}"), nic) else {
         return;
     };

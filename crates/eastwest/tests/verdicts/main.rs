@@ -1,5 +1,6 @@
 //! What is reported about labs whose truth is known. A test binary of its own, since cargo runs one
-//! binary after the other: no test but these takes the CPU that the labs' hosts need.
+//! binary after the other: no test but these takes the CPU that the labs' hosts need. They begin in
+//! the order of their names: the longest, which mostly waits, is in `capped`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

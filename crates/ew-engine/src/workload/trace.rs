@@ -358,7 +358,7 @@ fn is_among(error: &io::Error, codes: &[i32]) -> bool {
 mod tests {
     use super::{MAX_SPACING_NS, spacing_ns};
 
-    /// As many as each host of a demo has, and its window.
+    /// More than fit at the widest spacing, and few.
     #[test]
     fn the_last_trace_has_a_quarter_of_the_window() {
         let window_ns = 800_000_000;
