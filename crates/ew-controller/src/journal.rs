@@ -4,16 +4,25 @@
 
 use crate::fleet_event::FleetEvent;
 use crate::outside::Clock;
-use crate::queue::{EventReceiver, EventSender, event_queue};
+use crate::queue::{EventReceiver, EventSender, RECORD_BYTES, event_queue};
 use ew_model::event::{RecordedEvent, RunEvent};
 use ew_model::inventory::{HostId, Inventory};
+use ew_model::plan::Plan;
 use ew_proto::clock::ClockEstimate;
 use ew_proto::controller_session::ControllerEvent;
 use std::sync::Arc;
 
-/// What may wait for the disk, and for the terminal: beyond it samples are skipped, and events not
-/// shown.
-pub const MAX_WAITING_BYTES: usize = 64 << 20;
+/// What may wait for the disk, and for the terminal, next to a round.
+const MAX_WAITING_BYTES: usize = 64 << 20;
+
+/// What may wait for the disk, and for the terminal, in bytes: beyond it samples are skipped, and
+/// events not shown. The largest round of the plan is never too large.
+#[must_use]
+pub fn max_waiting_bytes(plan: &Plan) -> usize {
+    let rounds = plan.stages.iter().flat_map(|stage| &stage.rounds);
+    let flows = rounds.map(|round| round.flows.len()).max().unwrap_or(0);
+    MAX_WAITING_BYTES + flows * RECORD_BYTES
+}
 
 /// The one way out of the controller.
 #[derive(Debug)]

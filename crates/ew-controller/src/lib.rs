@@ -49,7 +49,7 @@ pub use abort::AbortLimits;
 pub use doctor::{Check, CheckState, DoctorReport, doctor};
 pub use ew_proto::message::ServicePorts;
 pub use job::{Job, LaunchOptions, RelayChoice};
-pub use journal::MAX_WAITING_BYTES;
+pub use journal::max_waiting_bytes;
 pub use launch::sub_inventory;
 pub use max_rate::MaxRate;
 pub use orders::{Detour, Detours};

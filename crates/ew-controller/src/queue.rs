@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 /// What an event without lists takes, about.
 const PLAIN_BYTES: usize = 512;
 /// A record of a flow with its streams, intervals and histograms, about.
-const RECORD_BYTES: usize = 4096;
+pub(crate) const RECORD_BYTES: usize = 4096;
 /// A CPU, interface or counter of a sample, about.
 const COUNTER_BYTES: usize = 128;
 /// A watched host's reading, about.

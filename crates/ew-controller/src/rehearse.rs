@@ -1,7 +1,7 @@
 //! A run whose world is simulated: the same controller, on the runtime and the clock of who calls.
 
 use crate::job::Job;
-use crate::journal::{Journal, JournalEnds};
+use crate::journal::{Journal, JournalEnds, max_waiting_bytes};
 use crate::outside::{Clock, Interrupts, Outside};
 use crate::queue::EventReceiver;
 use crate::recorder::Recorder;
@@ -33,8 +33,8 @@ pub struct Surroundings {
     pub disk: Pauses,
     /// Of who watches.
     pub terminal: Pauses,
-    /// What may wait for each of the two.
-    pub max_waiting_bytes: usize,
+    /// What may wait for each of the two, where it is not as in any run.
+    pub max_waiting_bytes: Option<usize>,
 }
 
 /// When somebody takes nothing, since the run's begin.
@@ -69,7 +69,8 @@ pub struct Rehearsed {
 pub async fn rehearse(job: &Job, surroundings: Surroundings) -> Result<Rehearsed, RunError> {
     let plan = ew_plan::plan(&job.scenario, &job.inventory, job.seed)?;
     let (clock, began) = (Clock::simulated(), Instant::now());
-    let (journal, ends) = Journal::new(clock, surroundings.max_waiting_bytes);
+    let limit = surroundings.max_waiting_bytes;
+    let (journal, ends) = Journal::new(clock, limit.unwrap_or_else(|| max_waiting_bytes(&plan)));
     let outside = Outside {
         clock,
         secret: surroundings.secret,

@@ -6,7 +6,7 @@ use crate::claim::{check_sharing, claim};
 use crate::drive::drive;
 use crate::host_limits;
 use crate::job::Job;
-use crate::journal::{Journal, JournalEnds, MAX_WAITING_BYTES};
+use crate::journal::{Journal, JournalEnds, max_waiting_bytes};
 use crate::launch::{bring_up, check_enough, plan_among};
 use crate::load;
 use crate::max_rate;
@@ -127,7 +127,7 @@ fn carry_out(
     let mut writer = RunWriter::create(&job.runs_dir, manifest.clone())?;
     let id = writer.id().to_owned();
     let clock = Clock::system();
-    let (journal, ends) = Journal::new(clock, MAX_WAITING_BYTES);
+    let (journal, ends) = Journal::new(clock, max_waiting_bytes(&plan));
     let JournalEnds {
         recorded,
         shown,

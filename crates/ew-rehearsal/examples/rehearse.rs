@@ -98,9 +98,8 @@ fn healthy(hosts: usize) {
     let began = Instant::now();
     match rehearse(draw_healthy(1, hosts)) {
         Ok(trace) => {
-            violations(&trace)
-                .iter()
-                .for_each(|found| println!("{found}"));
+            let violations = violations(&trace);
+            violations.iter().for_each(|found| println!("{found}"));
             println!(
                 "{hosts} hosts: {:?} after {:.1} s of virtual time, {} events, in {:.1} s",
                 trace.driven,
@@ -108,8 +107,14 @@ fn healthy(hosts: usize) {
                 trace.events.len(),
                 began.elapsed().as_secs_f64()
             );
+            if !violations.is_empty() {
+                std::process::exit(1);
+            }
         }
-        Err(error) => println!("{error}"),
+        Err(error) => {
+            println!("{error}");
+            std::process::exit(1);
+        }
     }
 }
 

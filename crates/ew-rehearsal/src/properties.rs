@@ -4,7 +4,7 @@ use crate::desk::Desk;
 use crate::faults::Fault;
 use crate::run::Trace;
 use crate::world::End;
-use ew_controller::MAX_WAITING_BYTES;
+use ew_controller::max_waiting_bytes;
 use ew_model::event::{RecordedEvent, RunEvent};
 use ew_model::inventory::HostId;
 use ew_model::plan::{FlowId, Plan, RoundIndex, Stage, StageIndex};
@@ -307,13 +307,14 @@ impl<'a> Facts<'a> {
 /// full disk loses any, and whoever watches hears of it.
 fn record(trace: &Trace) -> Option<String> {
     let desk = &trace.drawn.desk;
-    let lines = trace.file.iter().filter(|byte| **byte == b'\n');
+    let file = ew_store::plain_lines(&trace.file);
+    let lines = file.iter().filter(|byte| **byte == b'\n');
     if *desk == Desk::default() && lines.count() == trace.events.len() {
         return None;
     }
     let mut given = trace.events.iter();
     let (mut lost, mut counted) = (0, 0);
-    for line in trace.file.split_inclusive(|byte| *byte == b'\n') {
+    for line in file.split_inclusive(|byte| *byte == b'\n') {
         let mut later = given.clone();
         if let Some(skipped) = later.position(|event| is_line(event, line)) {
             lost += skipped as u64;
@@ -358,9 +359,15 @@ fn is_full_at_end(trace: &Trace) -> bool {
 
 /// What waits for the terminal is bounded; where that is not little, all that is recorded is shown.
 fn waiting(trace: &Trace) -> Option<String> {
-    let limit = trace.drawn.desk.max_waiting_bytes;
+    let little = trace.drawn.desk.max_waiting_bytes;
+    let unplanned = Plan::default();
+    let planned = trace.events.iter().find_map(|event| match &event.event {
+        RunEvent::RunStarted { plan, .. } => Some(plan),
+        _ => None,
+    });
+    let limit = little.unwrap_or_else(|| max_waiting_bytes(planned.unwrap_or(&unplanned)));
     let most = trace.most_waiting[1];
-    if most > limit.unwrap_or(MAX_WAITING_BYTES) + EVENT_BYTES {
+    if most > limit + EVENT_BYTES {
         return Some(format!("{most} bytes wait for the terminal"));
     }
     let is_shown =
@@ -368,8 +375,10 @@ fn waiting(trace: &Trace) -> Option<String> {
     let mut shown = trace.shown.iter();
     let mut given = trace.events.iter().filter(is_shown);
     let unseen = given.find(|event| !shown.any(|shown| Arc::ptr_eq(shown, event)));
-    let unseen = unseen.filter(|_| limit.is_none())?;
-    Some(format!("it was not shown: {:?}", unseen.event))
+    let unseen = unseen.filter(|_| little.is_none())?;
+    let event = format!("{:?}", unseen.event);
+    // A round of a large run has many flows.
+    Some(format!("it was not shown: {event:.200}"))
 }
 
 /// What a host is after the events so far: a second bookkeeping next to the controller's own.
@@ -535,7 +544,7 @@ mod tests {
         };
         is_found(silently, "nothing shows it");
         is_found(|trace| trace.shown.clear(), "it was not shown");
-        let wait = |trace: &mut Trace| trace.most_waiting[1] = 2 * MAX_WAITING_BYTES;
+        let wait = |trace: &mut Trace| trace.most_waiting[1] = usize::MAX;
         is_found(wait, "wait for the terminal");
     }
 }

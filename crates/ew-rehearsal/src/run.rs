@@ -6,8 +6,8 @@ use crate::faults::Fault;
 use crate::process::{self, BUILD};
 use crate::world::{Seen, World};
 use ew_controller::{
-    AbortLimits, Job, LaunchOptions, MAX_WAITING_BYTES, Pauses, RelayChoice, RunError,
-    Surroundings, rehearse as rehearse_job,
+    AbortLimits, Job, LaunchOptions, Pauses, RelayChoice, RunError, Surroundings,
+    rehearse as rehearse_job,
 };
 use ew_fleet::{AgentCommand, FanOut, InProcess, InProcessLaunch, LaunchError, Launcher, Step};
 use ew_model::Host;
@@ -122,7 +122,7 @@ fn surroundings(world: &Arc<World>, file: &SimulatedFile) -> Surroundings {
         record: EventWriter::new(file, ew_store::EVENTS_FILE.into(), hosts),
         disk: pace(&desk.disk_stalls_ns),
         terminal: pace(&desk.terminal_stalls_ns),
-        max_waiting_bytes: desk.max_waiting_bytes.unwrap_or(MAX_WAITING_BYTES),
+        max_waiting_bytes: desk.max_waiting_bytes,
     }
 }
 

@@ -4,7 +4,7 @@ use ew_model::event::RunEvent;
 use ew_model::finding::{Cause, Finding, Severity, Subject};
 use ew_model::inventory::HostId;
 use ew_model::run::{Outcome, RunManifest};
-use ew_rehearsal::{Desk, Trace, draw, rehearse, violations};
+use ew_rehearsal::{Desk, Drawn, Trace, draw, draw_healthy, rehearse, violations};
 use ew_store::RunWriter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ fn a_full_disk_and_a_stalled_terminal_change_nothing_of_a_run() {
     let hours = |count: u64| std::iter::once(0..count * 3_600_000_000_000).collect();
     for seed in 1..20 {
         let with = |desk| {
-            let drawn = ew_rehearsal::Drawn { desk, ..draw(seed) };
+            let drawn = Drawn { desk, ..draw(seed) };
             rehearse(drawn).expect("a run")
         };
         let (good, bad) = (
@@ -62,6 +62,28 @@ fn a_full_disk_and_a_stalled_terminal_change_nothing_of_a_run() {
         assert_eq!(good.hash().unwrap(), bad.hash().unwrap(), "seed {seed}");
         assert!(good.unwritten.is_none() && bad.unwritten.is_some());
         assert!(!good.file.is_empty() && bad.file.is_empty());
+    }
+}
+
+/// Events of so many hosts are packed.
+#[test]
+fn the_record_of_a_large_run_is_whole_and_lacks_what_it_counts_after_a_full_disk() {
+    let with = |desk| {
+        let mut drawn = draw_healthy(1, 130);
+        drawn.scenario.tests.truncate(3);
+        rehearse(Drawn { desk, ..drawn }).expect("a run")
+    };
+    let good = with(Desk::default());
+    assert_eq!(violations(&good), Vec::<String>::new());
+    let middle_ns = good.took_ns / 2;
+    let full = with(Desk {
+        full_ns: std::iter::once(middle_ns..middle_ns + 3_000_000_000).collect(),
+        ..Desk::default()
+    });
+    assert_eq!(violations(&full), Vec::<String>::new());
+    assert!(full.unwritten.is_some());
+    for trace in [good, full] {
+        assert!(ew_store::plain_lines(&trace.file).len() > 2 * trace.file.len());
     }
 }
 

@@ -29,6 +29,7 @@ pub use error::StoreError;
 pub use events::{EventWriter, EventsFile};
 pub use fold::{load, load_manifest};
 pub use id::{make_run_id, plan_hash};
+pub use packed::plain_lines;
 pub use runs::{Listing, PruneRule, RunSummary, list, prune, resolve};
 pub use table::ColumnDescription;
 pub use tables::{TableDescription, describe_tables};

@@ -81,6 +81,19 @@ pub(crate) fn packed(lines: &[u8]) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
+/// The lines of `events.jsonl`, with the packed ones as they were.
+#[must_use]
+pub fn plain_lines(file: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(file.len());
+    for line in file.split_inclusive(|byte| *byte == b'\n') {
+        match unpacked(line) {
+            Some(lines) => plain.extend(lines),
+            None => plain.extend_from_slice(line),
+        }
+    }
+    plain
+}
+
 /// The lines in a packed line; `None` for any other line, and a damaged one.
 pub(crate) fn unpacked(line: &[u8]) -> Option<Vec<u8>> {
     if !line.starts_with(START) {
