@@ -71,12 +71,11 @@ pub fn rank_sum_can_tell(a: usize, b: usize) -> bool {
     a > 0 && b > 0 && 2.0 / arrangements < 0.05
 }
 
-/// The middle of values that lie alike to both sides of it, as differences do that have no cause,
-/// after Hodges and Lehmann: the median of the means of all pairs (Walsh
+/// The middle of differences after Hodges and Lehmann: the median of the means of all pairs (Walsh
 /// averages), with the 95% interval that belongs to [`signed_rank`]; none below six. `None`
 /// without values.
 #[must_use]
-pub fn pseudomedian(differences: &[f64]) -> Option<Estimate> {
+pub fn paired_shift(differences: &[f64]) -> Option<Estimate> {
     let values = sorted(differences);
     let n = values.len();
     let pairs = n * (n + 1) / 2;
@@ -508,7 +507,7 @@ mod tests {
     fn signed_ranks_are_the_textbooks() {
         let differences: Vec<f64> = BEFORE.iter().zip(AFTER).map(|(b, a)| b - a).collect();
         assert!(near(signed_rank(&differences).unwrap(), 0.039_062_5));
-        let shift = pseudomedian(&differences).unwrap();
+        let shift = paired_shift(&differences).unwrap();
         assert!(near(shift.value, 0.46), "{shift:?}");
         assert!(
             near(shift.low.unwrap(), 0.01) && near(shift.high.unwrap(), 0.786),
@@ -550,8 +549,8 @@ mod tests {
         assert!(rank_sum_can_tell(3, 5) && !rank_sum_can_tell(1, 30));
         assert!(rank_sum_can_tell(2, 8) && !rank_sum_can_tell(0, 9));
         assert_eq!(shift(&[1.0, 2.0, 3.0], &[2.0, 3.0, 4.0]).unwrap().low, None);
-        assert_eq!(pseudomedian(&[1.0; 5]).unwrap().low, None);
-        assert_eq!(pseudomedian(&[]), None);
+        assert_eq!(paired_shift(&[1.0; 5]).unwrap().low, None);
+        assert_eq!(paired_shift(&[]), None);
     }
 
     /// The example of Benjamini and Hochberg (1995): four of fifteen at 5%.
@@ -660,7 +659,7 @@ mod tests {
                 all.extend(values[..=i].iter().map(|b| f64::midpoint(*a, *b)));
             }
             let expected = crate::stats::median(&all).unwrap();
-            let got = pseudomedian(&values).unwrap();
+            let got = paired_shift(&values).unwrap();
             prop_assert!((got.value - expected).abs() < 1e-9 * expected.abs().max(1.0), "{got:?} {expected}");
             if let (Some(low), Some(high)) = (got.low, got.high) {
                 prop_assert!(low <= got.value && got.value <= high);

@@ -4,7 +4,7 @@ use super::levels::{Levels, Tested};
 use super::outliers;
 use super::values::{Measured, Pair, Typical, Values};
 use crate::significance::{
-    adjusted_where_known, interval_over_hosts, pseudomedian, rank_sum, rank_sum_can_tell, shift,
+    adjusted_where_known, interval_over_hosts, paired_shift, rank_sum, rank_sum_can_tell, shift,
     signed_rank,
 };
 use crate::stats::{MIN_FOR_INTERVAL, median};
@@ -109,7 +109,7 @@ fn tested(method: Method, a: &Values, b: &Values, flows: &[&Pair]) -> Tested {
         Method::Flows { .. } => {
             let differences: Vec<f64> = flows.iter().map(|p| b.level(p) - a.level(p)).collect();
             Tested {
-                ratio: pseudomedian(&differences).map(|shift| exponential(&shift)),
+                ratio: paired_shift(&differences).map(|shift| exponential(&shift)),
                 // Nothing but equal pairs is no difference.
                 p_value: Some(signed_rank(&differences).unwrap_or(1.0)),
             }

@@ -12,10 +12,8 @@ use super::members::Posterior;
 use super::noise::LITTLE_STARVATION;
 use super::rounds::MANY_STREAMS;
 use crate::criteria::MIN_EFFECT;
-use crate::significance::pseudomedian;
-use crate::stats::{median, median_estimate, quantile, scaled};
+use crate::stats::{interpolated_median_estimate, median, median_estimate, quantile, scaled};
 use ew_model::analysis::{Estimate, UplinkAnalysis};
-use std::collections::BTreeMap;
 
 /// Systematic error of a ratio that repetition cannot show: window edges, protocol.
 const SYSTEMATIC: f64 = 0.01;
@@ -60,31 +58,13 @@ pub(crate) enum Reach {
     NotTested,
 }
 
-/// Part of the capacity that the connections' hashes use where an uplink limits; directions are
-/// out of all racks and then into all.
-struct Used {
-    /// By direction, median over the rounds.
-    middle: Vec<f64>,
-    /// By round and direction, of those that are full: more connections leave less of it unused.
-    of_rounds: BTreeMap<(usize, usize), f64>,
-}
-
-impl Used {
-    fn in_round(&self, round: usize, direction: usize) -> f64 {
-        let own = self.of_rounds.get(&(round, direction)).copied();
-        own.unwrap_or(self.middle[direction])
-    }
-}
-
-/// A full uplink of few connections is not full on each of its paths, so it carries more than the
-/// fit makes of it: found by correcting the capacities until what hashes are expected to leave of
-/// them is what the fit found.
-fn used(fitted: &Fitted<'_>) -> Used {
+/// Part of the capacity that the connections' hashes use where an uplink limits, out of all racks
+/// and then into all. A full uplink of few connections is not full on each of its paths, so it
+/// carries more than the fit makes of it: found by correcting the capacities until what hashes are
+/// expected to leave of them is what the fit found.
+fn used(fitted: &Fitted<'_>) -> Vec<f64> {
     let rounds = fitted.rounds;
-    let mut used = Used {
-        middle: vec![1.0; 2 * rounds.racks],
-        of_rounds: BTreeMap::new(),
-    };
+    let mut used = vec![1.0; 2 * rounds.racks];
     if fitted.capacities.paths > 1 {
         return used;
     }
@@ -93,23 +73,21 @@ fn used(fitted: &Fitted<'_>) -> Used {
     let has_limit = |at: usize| found[at].is_finite();
     let of_host = |side: usize| fitted.capacities.bits_per_sec[side];
     for _ in 0..CORRECTIONS {
-        let of_rack = |at: usize| found[at] / used.middle[at];
+        let of_rack = |at: usize| found[at] / used[at];
         let connection = fitted.capacities.connection_bits_per_sec;
         let mut links = Links::new(rounds, of_host, of_rack, connection);
-        let mut shares: Vec<Vec<f64>> = vec![Vec::new(); found.len()];
+        let mut shares: Vec<Vec<f64>> = vec![Vec::new(); used.len()];
         for (at, round) in rounds.rounds.iter().enumerate() {
             let full: Vec<usize> = full(fitted, at, found).collect();
             if full.is_empty() {
                 continue;
             }
             let of_round = links.used(round);
-            for direction in full {
-                shares[direction].push(of_round[direction]);
-                used.of_rounds.insert((at, direction), of_round[direction]);
-            }
+            full.into_iter()
+                .for_each(|at| shares[at].push(of_round[at]));
         }
-        for at in (0..found.len()).filter(|at| has_limit(*at)) {
-            used.middle[at] = median(&shares[at]).unwrap_or(1.0);
+        for at in (0..used.len()).filter(|at| has_limit(*at)) {
+            used[at] = median(&shares[at]).unwrap_or(1.0);
         }
     }
     used
@@ -148,7 +126,7 @@ pub(super) fn racks(fitted: &Fitted<'_>, paths: Option<&Posterior>) -> Vec<[Rack
 
 fn direction(
     fitted: &Fitted<'_>,
-    (levels, used): (&Levels, &Used),
+    (levels, used): (&Levels, &[f64]),
     paths: Option<&Posterior>,
     (rack, index): (usize, usize),
 ) -> RackDirection {
@@ -157,26 +135,25 @@ fn direction(
     let carried = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
     // By what the fit finds of its capacity, and not by what was measured: that would pick the low
     // ones.
-    let used = |round: usize| used.in_round(round, index * fitted.rounds.racks + rack);
+    let used = used[index * fitted.rounds.racks + rack];
     let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - MIN_EFFECT) > sum.capacity;
     let asked: Vec<&Sum> = sums.iter().filter(asks_more).collect();
     let full = with_most_cpu(&asked);
-    let carries = |sum: &&Sum| sum.bits_per_sec / used(sum.round);
+    let carries = |sum: &&Sum| sum.bits_per_sec / used;
     let values: Vec<f64> = full.iter().map(carries).collect();
     let of_round = |sum: &&Sum| hosts * levels.near(sum.time_ns) / carries(sum);
     let ratios: Vec<f64> = full.iter().map(of_round).collect();
     let mut found = RackDirection {
         hosts_bits_per_sec: hosts,
         carried_bits_per_sec: carried,
-        capacity: pseudomedian(&values),
-        ratio: pseudomedian(&ratios).map(|ratio| with_independent(ratio, SYSTEMATIC)),
+        capacity: median_estimate(&values),
+        ratio: interpolated_median_estimate(&ratios).map(|ratio| widened(ratio, SYSTEMATIC)),
         reach: Reach::Limits,
         rounds: full.len(),
         stage: most_common(full.iter().map(|sum| sum.stage)),
         loss_left: loss_left(fitted, rack, index),
     };
-    // Whole order statistics assume nothing of the rounds, and both errors may point the same way:
-    // who is accused is sure to be meant.
+    // Whole order statistics assume nothing of the rounds: who is accused is sure to be meant.
     let mut surely = median_estimate(&ratios).map(|ratio| widened(ratio, SYSTEMATIC));
     if let (
         Fabric::Paths {
@@ -343,8 +320,6 @@ fn is_meant(direction: Direction, index: usize) -> bool {
 
 /// What left, or entered, a rack in one round.
 struct Sum {
-    /// Index of the round.
-    round: usize,
     stage: usize,
     time_ns: Option<i64>,
     bits_per_sec: f64,
@@ -371,7 +346,6 @@ fn sums(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<Sum> {
     let mut all = Vec::new();
     for (at, round) in rounds.rounds.iter().enumerate() {
         let mut sum = Sum {
-            round: at,
             stage: round.stage,
             time_ns: round.time_ns,
             bits_per_sec: 0.0,
@@ -506,19 +480,6 @@ impl Levels {
     }
 }
 
-/// With a relative error that has nothing to do with what repetition shows: both together are the
-/// root of their squares' sum (JCGM 100:2008, 5.1.2).
-fn with_independent(estimate: Estimate, error: f64) -> Estimate {
-    let error = error.ln_1p();
-    let both = |end: f64| (end / estimate.value).ln().hypot(error).exp();
-    Estimate {
-        low: estimate.low.map(|low| estimate.value / both(low)),
-        high: estimate.high.map(|high| estimate.value * both(high)),
-        ..estimate
-    }
-}
-
-/// Both errors at their worst.
 fn widened(estimate: Estimate, systematic: f64) -> Estimate {
     Estimate {
         low: estimate.low.map(|low| low / (1.0 + systematic)),

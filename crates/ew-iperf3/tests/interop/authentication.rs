@@ -119,15 +119,19 @@ fn our_client_proves_itself_to_their_server() {
     let secrets = Secrets::new();
     let private = secrets.private.display().to_string();
     let users = secrets.users.display().to_string();
-    let server = TheirServer::start(&[
+    let arguments = [
         "--rsa-private-key-path",
         &private,
         "--authorized-users-path",
         &users,
-    ]);
-    let report = secrets.ask(server.address(), PASSWORD, Padding::Pkcs1);
-    assert_eq!(report.error, None);
-    let report = secrets.ask(server.address(), "wrong", Padding::Pkcs1);
+    ];
+    // One for each: between two tests it listens anew, and closes what connects meanwhile.
+    let ask = |password| {
+        let server = TheirServer::start(&arguments);
+        secrets.ask(server.address(), password, Padding::Pkcs1)
+    };
+    assert_eq!(ask(PASSWORD).error, None);
+    let report = ask("wrong");
     let error = report.error.unwrap();
     // Debian's 3.12 just closes.
     assert!(
