@@ -140,3 +140,77 @@ impl Journal {
         Arc::new(RecordedEvent { at_ns, event })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::plan::{End, Flow, FlowId, Round, RoundIndex, Stage, StageIndex};
+    use ew_model::record::{FlowOutcome, FlowRecord};
+    use ew_model::scenario::Pattern;
+    use ew_model::workload::{Workload, WorkloadKind};
+
+    /// As many as 1,000 hosts' paths are traced by.
+    const FLOWS: usize = 30_000;
+    const HOSTS: [HostId; 2] = [HostId(0), HostId(1)];
+
+    fn plan() -> Plan {
+        let flow = Flow {
+            id: FlowId(0),
+            src: HOSTS[0],
+            dst: HOSTS[1],
+            opened_by: End::Src,
+            lane: None,
+            is_aggressor: false,
+            traces: None,
+        };
+        let round = Round {
+            sample: 0,
+            senders_per_rack: None,
+            flows: vec![flow; FLOWS],
+        };
+        let stage = Stage {
+            name: "test".into(),
+            pattern: Pattern::Permutation,
+            workload: Workload::of(WorkloadKind::Trace),
+            duration_ns: 1,
+            warm_up_ns: 0,
+            gap_ns: 0,
+            auto: None,
+            sweep: None,
+            rounds: vec![round],
+        };
+        Plan {
+            stages: vec![stage],
+            ..Plan::default()
+        }
+    }
+
+    #[test]
+    fn the_largest_round_of_a_plan_is_shown_next_to_what_waits() {
+        let (stage, round) = (StageIndex(0), RoundIndex(0));
+        let record = FlowRecord {
+            stage,
+            round,
+            flow: FlowId(0),
+            sample: 0,
+            src: HOSTS[0],
+            dst: HOSTS[1],
+            is_aggressor: false,
+            outcome: FlowOutcome::Measured,
+            sender: None,
+            receiver: None,
+        };
+        let limit = max_waiting_bytes(&plan());
+        let (mut journal, mut ends) = Journal::new(Clock::system(), limit);
+        journal.warn("what waits");
+        let records = vec![record; FLOWS];
+        journal.emit(RunEvent::RoundFinished {
+            stage,
+            round,
+            records,
+        });
+        journal.emit(RunEvent::StageFinished { stage });
+        drop((journal, ends.to_shown));
+        assert_eq!(ends.shown.by_ref().count(), 3);
+    }
+}

@@ -544,7 +544,9 @@ mod tests {
         };
         is_found(silently, "nothing shows it");
         is_found(|trace| trace.shown.clear(), "it was not shown");
-        let wait = |trace: &mut Trace| trace.most_waiting[1] = usize::MAX;
+        let wait = |trace: &mut Trace| {
+            trace.most_waiting[1] = 2 * max_waiting_bytes(&Plan::default());
+        };
         is_found(wait, "wait for the terminal");
     }
 }
