@@ -95,6 +95,14 @@ fn racks_that_lost_one_of_eight_paths_have_their_ratio() {
     assert!(right >= 10 && wrong.is_empty(), "{right} right: {wrong:?}");
 }
 
+/// Of racks that large what single connections carry is far from what an uplink does.
+#[test]
+fn a_large_rack_that_lost_one_of_eight_paths_has_its_ratio() {
+    let axes = ["one of eight lost", "20/20/31 hosts"];
+    let (right, wrong) = ratios(&with_axes(Family::Oversubscribed, &axes, 3));
+    assert!(right >= 6 && wrong.is_empty(), "{right} right: {wrong:?}");
+}
+
 /// Of 40 and 10 hosts, the lesser rack's uplinks are full long before the greater one's, of which
 /// nothing is known then. In these runs drift and chance speak a little for uplinks that are alike.
 #[test]

@@ -3,7 +3,7 @@
 
 use super::hypothesis::{Direction, Effect, Fabric, Hypothesis, Location, Part};
 use super::members::{self, Posterior};
-use super::noise::{ISOLATED_SIGMA, log_kernel};
+use super::noise::{ISOLATED_SIGMA, SPLIT_SIGMA, log_kernel};
 use super::rounds::Rounds;
 use super::search::{COARSE, Search, fabric_value, part_value};
 use super::{loss, pairs};
@@ -91,16 +91,19 @@ fn sums_out(rounds: &Rounds) -> BTreeMap<usize, Vec<f64>> {
     sums(rounds, |(from, _)| from)
 }
 
+/// Of rounds whose flows show what the racks can do.
 fn sums(rounds: &Rounds, rack: impl Fn((usize, usize)) -> usize) -> BTreeMap<usize, Vec<f64>> {
     let mut all: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for round in &rounds.rounds {
-        let mut of_round: BTreeMap<usize, f64> = BTreeMap::new();
+        let mut of_round: BTreeMap<usize, (f64, bool)> = BTreeMap::new();
         for obs in rounds.of(round) {
             if let Some(racks) = obs.racks {
-                *of_round.entry(rack(racks)).or_default() += obs.bits_per_sec;
+                let (sum, shows) = of_round.entry(rack(racks)).or_default();
+                *sum += obs.bits_per_sec;
+                *shows |= obs.doubt < 1.0;
             }
         }
-        for (rack, sum) in of_round {
+        for (rack, (sum, _)) in of_round.into_iter().filter(|(_, (_, shows))| *shows) {
             all.entry(rack).or_default().push(sum);
         }
     }
@@ -136,11 +139,13 @@ pub(super) fn add(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypoth
     for _ in 0..2 * search.rounds.racks {
         let now = search.worth(&hypothesis);
         let mut best: Option<(f64, Hypothesis)> = None;
-        for part in candidates(search.rounds, &hypothesis) {
-            let other = hypothesis.with(part);
-            let worth = search.worth(&other);
-            if worth > best.as_ref().map_or(now, |best| best.0) {
-                best = Some((worth, other));
+        for base in bases(&hypothesis) {
+            for part in candidates(search.rounds, &base) {
+                let other = base.with(part);
+                let worth = search.worth(&other);
+                if worth > best.as_ref().map_or(now, |best| best.0) {
+                    best = Some((worth, other));
+                }
             }
         }
         let Some((_, mut better)) = best else { break };
@@ -149,6 +154,25 @@ pub(super) fn add(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypoth
         hypothesis = better;
     }
     hypothesis
+}
+
+/// What a rack that differs is added to: a hypothesis, and the same without the racks' common
+/// limit, which may be what one rack's explains worse.
+fn bases(hypothesis: &Hypothesis) -> Vec<Hypothesis> {
+    let mut bases = vec![hypothesis.clone()];
+    let is_pipe = matches!(
+        hypothesis.fabric,
+        Fabric::Equal(_) | Fabric::Proportional(_)
+    );
+    let is_of_rack = |part: &Part| matches!(part.location, Location::Rack(..));
+    if is_pipe && !hypothesis.parts.iter().any(is_of_rack) {
+        bases.push(Hypothesis {
+            fabric: Fabric::Unlimited,
+            split_sigma: SPLIT_SIGMA,
+            ..hypothesis.clone()
+        });
+    }
+    bases
 }
 
 fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> {
