@@ -6,6 +6,7 @@
 //! `stage` runs a batch of rounds over them.
 
 mod abort;
+mod alarm;
 mod busy_links;
 mod claim;
 mod command;

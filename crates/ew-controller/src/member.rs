@@ -1,6 +1,7 @@
 //! One agent as the controller sees it: a task that owns the link and its session, and nothing
 //! else's state.
 
+use crate::alarm::Alarm;
 use crate::command::Command;
 use crate::fleet_event::FleetEvent;
 use crate::outside::Clock;
@@ -21,7 +22,7 @@ const FINISH_LIMIT: Duration = Duration::from_secs(4);
 /// A link that takes no bytes for this long is dead.
 const WRITE_LIMIT: Duration = Duration::from_secs(4);
 /// Longest wait of a task.
-const MAX_WAIT_NS: u64 = 1_000_000_000;
+const MAX_WAIT: Duration = Duration::from_secs(1);
 /// Read from a link at once: more than a reading of a large host's counters.
 const READ_BYTES: usize = 16 * 1024;
 
@@ -135,6 +136,7 @@ impl MemberTask {
             over: None,
         };
         let mut buffer = vec![0; READ_BYTES];
+        let mut alarm = Alarm::default();
         while serving.over.is_none() {
             while let Some(bytes) = session.poll_transmit() {
                 if !matches!(
@@ -149,7 +151,7 @@ impl MemberTask {
             if serving.over.is_some() {
                 break;
             }
-            let wait = self.time_until(session.poll_timeout());
+            let due_ns = session.poll_timeout().unwrap_or(u64::MAX);
             tokio::select! {
                 // What came is taken before silence is judged, also where this thread is late.
                 biased;
@@ -158,7 +160,7 @@ impl MemberTask {
                     Ok(0) | Err(_) => session.handle_eof(self.clock.now_ns()),
                     Ok(length) => session.handle_bytes(&buffer[..length], self.clock.now_ns()),
                 },
-                () = tokio::time::sleep(wait) => {}
+                () = alarm.rings(due_ns, self.clock.now_ns(), MAX_WAIT) => {}
             }
             // Whatever comes: a host that sends without end keeps nobody from what is due.
             let now_ns = self.clock.now_ns();
@@ -266,13 +268,6 @@ impl MemberTask {
         (self.welcome.token.0, self.id, tried).hash(&mut hasher);
         let spread_ms = hasher.finish() % 1000;
         Duration::from_millis(500 + spread_ms) * 2_u32.pow(tried.min(4) - 1)
-    }
-
-    fn time_until(&self, due_ns: Option<u64>) -> Duration {
-        let left_ns = due_ns
-            .unwrap_or(u64::MAX)
-            .saturating_sub(self.clock.now_ns());
-        Duration::from_nanos(left_ns.min(MAX_WAIT_NS))
     }
 
     async fn report_failed(&self, failed: Failed) {

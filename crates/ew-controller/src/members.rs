@@ -1,6 +1,7 @@
 //! The agents of a run, and the one module that orders what happens to them.
 
 use crate::abort::Conditions;
+use crate::alarm::Alarm;
 use crate::command::{Command, MAX_QUEUED_COMMANDS};
 use crate::fleet_event::FleetEvent;
 use crate::job::LaunchOptions;
@@ -90,6 +91,7 @@ pub(crate) struct Members {
     sender: mpsc::Sender<FleetEvent>,
     fleet_events: mpsc::Receiver<FleetEvent>,
     clock: Clock,
+    alarm: Alarm,
     interrupts: Interrupts,
     running_tasks: usize,
     aborted: Option<oneshot::Receiver<String>>,
@@ -138,6 +140,7 @@ impl Members {
             sender,
             fleet_events,
             clock: outside.clock,
+            alarm: Alarm::default(),
             interrupts: outside.interrupts,
             running_tasks: 0,
             aborted: None,
@@ -279,7 +282,6 @@ impl Members {
             return FleetEvent::Interrupt;
         }
         let now_ns = self.now_ns();
-        let wait = Duration::from_nanos(deadline_ns.saturating_sub(now_ns));
         let is_long_over = now_ns.saturating_sub(deadline_ns) > MAX_OVERDUE_NS;
         let event = tokio::select! {
             // What came before a deadline is taken before it, also where this thread is late.
@@ -291,7 +293,7 @@ impl Members {
                 FleetEvent::Interrupt
             }
             Some(event) = self.fleet_events.recv(), if !is_long_over => event,
-            () = tokio::time::sleep(wait) => FleetEvent::Deadline,
+            () = self.alarm.rings(deadline_ns, now_ns, Duration::MAX) => FleetEvent::Deadline,
         };
         self.keep(&event);
         event
