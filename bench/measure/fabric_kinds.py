@@ -255,6 +255,9 @@ HEALTHY = {
     "starved": starved,
 }
 
+# Causes that are right in a network without a fault: one of two links is all that a single connection can have.
+FACTS = {"LAG": {"connection-limit"}}
+
 FAULTY = {
     "member narrow": on_path("member narrow", narrow),
     "member lossy": on_path("member lossy", lossy),

@@ -1,5 +1,6 @@
 """The faults of the suite: how each is drawn, how a lab file says it, and what an answer must say to be right."""
 
+import re
 from dataclasses import dataclass
 
 CLEAN = "clean"
@@ -52,12 +53,18 @@ class Finding:
     def names(self, target):
         """A finding about the whole run names a place in its sentence."""
         if self.kind == "run":
-            return target in words(self.sentence)
+            said = words(self.sentence)
+            return target in said or (is_rack(target) and said[0] == "all" and "racks" in said)
         return target in self.places
 
     def __str__(self):
         where = " to ".join(self.places) or self.kind
         return f"{self.cause} of {where}"
+
+
+def is_rack(target):
+    """`r1`; a host is `r1h2`."""
+    return re.fullmatch(r"r\d+", target) is not None
 
 
 def words(sentence):

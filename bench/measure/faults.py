@@ -19,7 +19,7 @@ from pathlib import Path
 from bounds import in_words
 from common import HERE, CouldNotRun, Finished, Table, call, machine, main, median, met, note, setting
 from corpus import pack
-from fabric_kinds import FABRICS, FAULTY, HEALTHY, PathFault
+from fabric_kinds import FABRICS, FACTS, FAULTY, HEALTHY, PathFault
 from fault_kinds import CLEAN, HOG, KINDS, TWO, Fault, Finding, Shape, draw_faults
 
 SHAPES = [(2, 3), (2, 4), (3, 3)]
@@ -290,7 +290,7 @@ def judge(result, finished):
     result.sentence = finished.json["verdict"]["sentence"]
     every = findings_of(finished)
     result.unmeasured = any(finding.cause == UNMEASURED for finding in every)
-    result.findings = [finding for finding in every if reports(finding)]
+    result.findings = [finding for finding in every if reports(finding) and finding.cause not in FACTS.get(result.kind, ())]
     left = list(result.findings)
     missed, mistaken = [], []
     for fault in result.faults:

@@ -58,7 +58,11 @@ pub fn analyze(run: &Run) -> Analysis {
     let telemetry = telemetry::Telemetry::new(&observations);
     let quality = quality::Quality::new(&observations, &telemetry);
     let traces = tomography::Traces::of(&observations);
-    let network = fit::network(&observations, quality, traces.most_paths());
+    let paths = fit::KnownPaths {
+        most: traces.most_paths(),
+        short: tomography::short_racks(&traces, run.plan.expect.paths),
+    };
+    let network = fit::network(&observations, quality, paths);
     let expected = expected::Expected::new(&observations, &reference, &network);
     let mut hosts = hosts::hosts(&observations, &network);
     telemetry::fill(&mut hosts, &observations, &telemetry, &reference);

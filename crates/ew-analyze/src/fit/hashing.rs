@@ -134,12 +134,78 @@ impl<'r> Links<'r> {
     }
 }
 
+impl Links<'_> {
+    /// Part of what its flows ask that a rack's direction carries in a round, mean over throws,
+    /// where no connection takes over what another leaves: each has its share of its hosts' links,
+    /// and of a path that is asked for too much as much less. TCP is between that and max-min
+    /// shares, the nearer to it the less it heeds loss.
+    pub(super) fn carried_evenly(&mut self, round: &Round) -> Vec<f64> {
+        let sides = 2 * self.rounds.hosts;
+        let (mut asked, mut carried) = (vec![0.0; self.spans.len()], vec![0.0; self.spans.len()]);
+        for throw in 0..THROWS {
+            self.throw(round, throw);
+            let rates = self.even_rates();
+            let loads = self.loads(&rates);
+            for (strand, rate) in self
+                .strands
+                .iter()
+                .zip(rates)
+                .filter(|(one, _)| one.hops > 2)
+            {
+                let left =
+                    |link: u32| (self.capacities[link as usize] / loads[link as usize]).min(1.0);
+                let left = left(strand.way[2]).min(left(strand.way[3]));
+                for link in &strand.way[2..] {
+                    let direction = self.spans.partition_point(|(first, _)| first <= link) - 1;
+                    asked[direction] += rate;
+                    carried[direction] += rate * left;
+                }
+            }
+        }
+        let shares = asked.iter().zip(carried).skip(sides);
+        shares
+            .map(|(asked, carried)| if *asked > 0.0 { carried / asked } else { 1.0 })
+            .collect()
+    }
+
+    /// What each strand of the last throw gets of its hosts' links, as all on them get as much.
+    fn even_rates(&self) -> Vec<f64> {
+        let mut strands_on = vec![0.0; self.capacities.len()];
+        for strand in &self.strands {
+            for link in &strand.way[..2] {
+                strands_on[*link as usize] += 1.0;
+            }
+        }
+        let share = |link: u32| self.capacities[link as usize] / strands_on[link as usize];
+        let rate = |strand: &Strand| {
+            let of_hosts = share(strand.way[0]).min(share(strand.way[1]));
+            of_hosts.min(strand.limit_bits_per_sec)
+        };
+        self.strands.iter().map(rate).collect()
+    }
+
+    fn loads(&self, rates: &[f64]) -> Vec<f64> {
+        let mut loads = vec![0.0; self.capacities.len()];
+        for (strand, rate) in self
+            .strands
+            .iter()
+            .zip(rates)
+            .filter(|(one, _)| one.hops > 2)
+        {
+            for link in &strand.way[2..] {
+                loads[*link as usize] += rate;
+            }
+        }
+        loads
+    }
+}
+
 /// Parallel paths of a rack. Of hosts with several links, whose connections cannot take over what
 /// those next to them leave, nobody may be accused for paths that nobody counted: there may be as
 /// many as hosts, since a path is no narrower than a NIC.
 fn paths(rounds: &Rounds, rack: usize) -> u32 {
     let most = rounds.hosts_in(rack).count().max(1) as u32;
-    match rounds.paths {
+    match rounds.paths.most {
         Some(paths) => paths.max(1),
         None if rounds.has_lag() => most.min(super::members::MAX_PATHS as u32),
         None => 1,

@@ -41,6 +41,7 @@ pub(crate) use network::{Isolated, Network, PartFound, Side, SlowSide};
 pub(crate) use noise::OVERDISPERSION;
 pub(crate) use obs::retransmitted_share;
 pub(crate) use pairs::Unexplained;
+pub(crate) use rounds::KnownPaths;
 pub(crate) use splitmix::splitmix;
 pub(crate) use uplinks::{RackDirection, Reach};
 
@@ -52,12 +53,11 @@ use rounds::Rounds;
 use search::Search;
 use std::collections::BTreeMap;
 
-/// Explains a run, with the number of racks' parallel paths where it is known. Of a run whose
-/// rounds are mostly void nothing is concluded.
+/// Explains a run. Of a run whose rounds are mostly void nothing is concluded.
 pub(crate) fn network(
     observations: &Observations<'_>,
     quality: Quality,
-    paths: Option<u32>,
+    paths: KnownPaths,
 ) -> Network {
     let mut rounds = Rounds::new(observations, &quality);
     if quality.is_invalid() || rounds.obs.is_empty() {

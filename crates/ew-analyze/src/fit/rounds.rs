@@ -8,7 +8,7 @@ use crate::quality::{LITTLE_STARVATION, Quality, starvation};
 use crate::stats::{median, quantile};
 use ew_model::HostId;
 use ew_model::record::FlowRecord;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// One round: its flows, and their sums at both ends.
@@ -61,6 +61,15 @@ pub(super) struct Sum {
     pub(super) doubt: f64,
 }
 
+/// What was seen of racks' parallel paths.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownPaths {
+    /// Of racks that have lost none. `None` where that is not known.
+    pub(crate) most: Option<u32>,
+    /// Racks that use fewer.
+    pub(crate) short: BTreeSet<usize>,
+}
+
 /// All of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
@@ -73,8 +82,7 @@ pub(crate) struct Rounds {
     pub(super) is_up: Vec<bool>,
     /// Links of each host over which its connections are hashed.
     pub(super) members: Vec<u32>,
-    /// Parallel paths of racks that have lost none, where they are known.
-    pub(super) paths: Option<u32>,
+    pub(super) paths: KnownPaths,
     /// The largest part of each host's capacity, tx of all and then rx of all, that hashes left to
     /// cross-rack connections in a round.
     pub(super) open: Vec<f64>,
@@ -98,7 +106,7 @@ impl Rounds {
                 .map(|host| is_up(observations, host))
                 .collect(),
             members: vec![1; inventory.hosts.len()],
-            paths: None,
+            paths: KnownPaths::default(),
             open: vec![1.0; 2 * inventory.hosts.len()],
             loss: Index::default(),
         };

@@ -58,6 +58,12 @@ pub(crate) enum Reach {
     NotTested,
 }
 
+/// What hashes do to rounds that the fit finds full, by direction: out of all racks, then into all.
+struct Hashed {
+    used: Vec<f64>,
+    left: Vec<f64>,
+}
+
 /// Part of the capacity that the connections' hashes use where an uplink limits, out of all racks
 /// and then into all. A full uplink of few connections is not full on each of its paths, so it
 /// carries more than the fit makes of it: found by correcting the capacities until what hashes are
@@ -115,18 +121,59 @@ fn full<'f>(
 /// Corrections of capacities: each takes most of what is left.
 const CORRECTIONS: usize = 3;
 
+/// Part of what its flows ask that a rack's direction would carry if its paths were together as
+/// wide as its hosts, and hashes left the most: out of all racks and then into all, of rounds in
+/// which the fit finds it full. 1 where nobody knows how many paths there are, and where some are
+/// known to be lost.
+fn left_by_hashes(fitted: &Fitted<'_>) -> Vec<f64> {
+    let rounds = fitted.rounds;
+    let mut left = vec![1.0; 2 * rounds.racks];
+    if fitted.capacities.paths > 1 || rounds.paths.most.is_none_or(|paths| paths < 2) {
+        return left;
+    }
+    let first = fitted.capacities.up(0, 0);
+    let found = &fitted.capacities.bits_per_sec[first..first + 2 * rounds.racks];
+    let of_rack = |at: usize| {
+        fitted
+            .hypothesis
+            .hosts_bits_per_sec(rounds, at % rounds.racks)
+    };
+    let of_host = |side: usize| fitted.capacities.bits_per_sec[side];
+    let connection = fitted.capacities.connection_bits_per_sec;
+    let mut links = Links::new(rounds, of_host, of_rack, connection);
+    let mut shares: Vec<Vec<f64>> = vec![Vec::new(); left.len()];
+    for (at, round) in rounds.rounds.iter().enumerate() {
+        let full: Vec<usize> = full(fitted, at, found).collect();
+        if full.is_empty() {
+            continue;
+        }
+        let of_round = links.carried_evenly(round);
+        full.into_iter()
+            .for_each(|at| shares[at].push(of_round[at]));
+    }
+    let is_short = |at: usize| rounds.paths.short.contains(&(at % rounds.racks));
+    for at in (0..left.len()).filter(|at| !is_short(*at)) {
+        left[at] = median(&shares[at]).unwrap_or(1.0);
+    }
+    left
+}
+
 /// Every rack, out and in.
 pub(super) fn racks(fitted: &Fitted<'_>, paths: Option<&Posterior>) -> Vec<[RackDirection; 2]> {
     let levels = Levels::new(fitted);
-    let used = used(fitted);
-    let both =
-        |rack: usize| [0, 1].map(|index| direction(fitted, (&levels, &used), paths, (rack, index)));
+    let hashed = Hashed {
+        used: used(fitted),
+        left: left_by_hashes(fitted),
+    };
+    let both = |rack: usize| {
+        [0, 1].map(|index| direction(fitted, (&levels, &hashed), paths, (rack, index)))
+    };
     (0..fitted.rounds.racks).map(both).collect()
 }
 
 fn direction(
     fitted: &Fitted<'_>,
-    (levels, used): (&Levels, &[f64]),
+    (levels, hashed): (&Levels, &Hashed),
     paths: Option<&Posterior>,
     (rack, index): (usize, usize),
 ) -> RackDirection {
@@ -135,7 +182,8 @@ fn direction(
     let carried = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
     // By what the fit finds of its capacity, and not by what was measured: that would pick the low
     // ones.
-    let used = used[index * fitted.rounds.racks + rack];
+    let at = index * fitted.rounds.racks + rack;
+    let (used, left) = (hashed.used[at], hashed.left[at]);
     let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - MIN_EFFECT) > sum.capacity;
     let asked: Vec<&Sum> = sums.iter().filter(asks_more).collect();
     let full = with_most_cpu(&asked);
@@ -171,8 +219,9 @@ fn direction(
         .and_then(|ratio| ratio.low)
         .or_else(|| ratios.iter().copied().reduce(f64::min));
     let is_sure = full.len() >= MIN_ROUNDS || fitted.capacities.paths > 1;
-    let is_limit =
-        is_sure && low.is_some_and(|low| low * (1.0 + SYSTEMATIC) > 1.0 / (1.0 - MIN_EFFECT));
+    // What hashes alone may do shows no limit.
+    let is_limit = is_sure
+        && low.is_some_and(|low| left * low * (1.0 + SYSTEMATIC) > 1.0 / (1.0 - MIN_EFFECT));
     if !is_limit {
         found.leave_open(fitted, &sums, levels, (rack, index));
     }

@@ -12,7 +12,7 @@ use super::traces::{Fork, Traces};
 use crate::criteria::{EQUAL, FAULT_ODDS};
 use crate::fit::{Direction, OVERDISPERSION};
 use crate::stats::median;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Of the connections of a bad path that were good elsewhere so many are bad; less is what unequal
@@ -288,6 +288,15 @@ pub(crate) struct LostMember {
     pub(crate) gain: f64,
     /// No rack shows more: that there should be more is a guess by the number.
     pub(crate) is_guess: bool,
+}
+
+/// Racks of which fewer paths are in use than there should be.
+pub(crate) fn short_racks(traces: &Traces, expected: Option<u32>) -> BTreeSet<usize> {
+    let lost = lost_members(traces, expected);
+    if lost.iter().any(|one| one.rack.is_none()) {
+        return traces.forks.keys().copied().collect();
+    }
+    lost.iter().filter_map(|one| one.rack).collect()
 }
 
 /// Racks that use fewer paths than the others, or than expected, by too many connections for

@@ -15,7 +15,7 @@ mod scope;
 mod traces;
 
 pub(crate) use black_hole::BlackHole;
-pub(crate) use members::{BadMember, LostMember};
+pub(crate) use members::{BadMember, LostMember, short_racks};
 pub(crate) use scope::Scope;
 pub(crate) use traces::Traces;
 
