@@ -63,8 +63,8 @@ impl<'r> Links<'r> {
         }
     }
 
-    /// The rates of a round's flows in one throw, bits per second.
-    fn throw(&mut self, round: &Round, throw: u64) -> Vec<f64> {
+    /// Throws a round's connections on the links.
+    fn draw(&mut self, round: &Round, throw: u64) {
         let flows = self.rounds.of(round);
         self.strands.clear();
         for (at, obs) in round.flows.clone().zip(flows) {
@@ -74,6 +74,12 @@ impl<'r> Links<'r> {
                 self.strands.push(strand);
             }
         }
+    }
+
+    /// The rates of a round's flows in one throw, bits per second.
+    fn throw(&mut self, round: &Round, throw: u64) -> Vec<f64> {
+        self.draw(round, throw);
+        let flows = self.rounds.of(round);
         self.filling
             .fill(&self.strands, &self.capacities, &mut self.filled);
         let mut rates = self.filled.iter().map(|filled| filled.bits_per_sec);
@@ -140,63 +146,55 @@ impl Links<'_> {
     /// and of a path that is asked for too much as much less. TCP is between that and max-min
     /// shares, the nearer to it the less it heeds loss.
     pub(super) fn carried_evenly(&mut self, round: &Round) -> Vec<f64> {
-        let sides = 2 * self.rounds.hosts;
-        let (mut asked, mut carried) = (vec![0.0; self.spans.len()], vec![0.0; self.spans.len()]);
+        let racks = self.spans[2 * self.rounds.hosts..].to_vec();
+        let (mut asked, mut carried) = (vec![0.0; racks.len()], vec![0.0; racks.len()]);
         for throw in 0..THROWS {
-            self.throw(round, throw);
+            self.draw(round, throw);
             let rates = self.even_rates();
             let loads = self.loads(&rates);
-            for (strand, rate) in self
-                .strands
-                .iter()
-                .zip(rates)
-                .filter(|(one, _)| one.hops > 2)
-            {
-                let left =
-                    |link: u32| (self.capacities[link as usize] / loads[link as usize]).min(1.0);
-                let left = left(strand.way[2]).min(left(strand.way[3]));
-                for link in &strand.way[2..] {
-                    let direction = self.spans.partition_point(|(first, _)| first <= link) - 1;
-                    asked[direction] += rate;
-                    carried[direction] += rate * left;
-                }
-            }
+            let left = |link: &u32| self.capacities[*link as usize] / loads[*link as usize];
+            let carries = |(strand, rate): (&Strand, &f64)| {
+                rate * strand.way[2..].iter().map(left).fold(1.0, f64::min)
+            };
+            let arriving: Vec<f64> = self.strands.iter().zip(&rates).map(carries).collect();
+            add_spans(&racks, &loads, &mut asked);
+            add_spans(&racks, &self.loads(&arriving), &mut carried);
         }
-        let shares = asked.iter().zip(carried).skip(sides);
-        shares
-            .map(|(asked, carried)| if *asked > 0.0 { carried / asked } else { 1.0 })
-            .collect()
+        let share = |(carried, asked): (f64, f64)| if asked > 0.0 { carried / asked } else { 1.0 };
+        carried.into_iter().zip(asked).map(share).collect()
     }
 
-    /// What each strand of the last throw gets of its hosts' links, as all on them get as much.
+    /// What each strand gets of its hosts' links, as all on them get as much; bits per second.
     fn even_rates(&self) -> Vec<f64> {
         let mut strands_on = vec![0.0; self.capacities.len()];
-        for strand in &self.strands {
-            for link in &strand.way[..2] {
-                strands_on[*link as usize] += 1.0;
-            }
+        for link in self.strands.iter().flat_map(|strand| &strand.way[..2]) {
+            strands_on[*link as usize] += 1.0;
         }
-        let share = |link: u32| self.capacities[link as usize] / strands_on[link as usize];
+        let share = |link: &u32| self.capacities[*link as usize] / strands_on[*link as usize];
         let rate = |strand: &Strand| {
-            let of_hosts = share(strand.way[0]).min(share(strand.way[1]));
-            of_hosts.min(strand.limit_bits_per_sec)
+            let of_links = strand.way[..2].iter().map(share);
+            of_links.fold(strand.limit_bits_per_sec, f64::min)
         };
         self.strands.iter().map(rate).collect()
     }
 
+    /// What strands ask of the links between racks, by link, bits per second.
     fn loads(&self, rates: &[f64]) -> Vec<f64> {
         let mut loads = vec![0.0; self.capacities.len()];
-        for (strand, rate) in self
-            .strands
-            .iter()
-            .zip(rates)
-            .filter(|(one, _)| one.hops > 2)
-        {
+        let crossing = self.strands.iter().zip(rates);
+        for (strand, rate) in crossing.filter(|(strand, _)| strand.hops > 2) {
             for link in &strand.way[2..] {
                 loads[*link as usize] += rate;
             }
         }
         loads
+    }
+}
+
+fn add_spans(spans: &[(u32, u32)], of_links: &[f64], sums: &mut [f64]) {
+    for ((first, count), sum) in spans.iter().zip(sums) {
+        let links = *first as usize..(first + count) as usize;
+        *sum += of_links[links].iter().sum::<f64>();
     }
 }
 

@@ -10,7 +10,7 @@ use super::hashing::Links;
 use super::hypothesis::{Direction, Effect, Fabric, Location};
 use super::members::Posterior;
 use super::noise::LITTLE_STARVATION;
-use super::rounds::MANY_STREAMS;
+use super::rounds::{MANY_STREAMS, Round};
 use crate::criteria::MIN_EFFECT;
 use crate::stats::{interpolated_median_estimate, median, median_estimate, quantile, scaled};
 use ew_model::analysis::{Estimate, UplinkAnalysis};
@@ -82,21 +82,32 @@ fn used(fitted: &Fitted<'_>) -> Vec<f64> {
         let of_rack = |at: usize| found[at] / used[at];
         let connection = fitted.capacities.connection_bits_per_sec;
         let mut links = Links::new(rounds, of_host, of_rack, connection);
-        let mut shares: Vec<Vec<f64>> = vec![Vec::new(); used.len()];
-        for (at, round) in rounds.rounds.iter().enumerate() {
-            let full: Vec<usize> = full(fitted, at, found).collect();
-            if full.is_empty() {
-                continue;
-            }
-            let of_round = links.used(round);
-            full.into_iter()
-                .for_each(|at| shares[at].push(of_round[at]));
-        }
+        let shares = of_full_rounds(fitted, found, |round| links.used(round));
         for at in (0..used.len()).filter(|at| has_limit(*at)) {
-            used[at] = median(&shares[at]).unwrap_or(1.0);
+            used[at] = shares[at].unwrap_or(1.0);
         }
     }
     used
+}
+
+/// By direction, the median of a measure over the rounds in which the fit finds it full.
+fn of_full_rounds(
+    fitted: &Fitted<'_>,
+    found: &[f64],
+    mut measure: impl FnMut(&Round) -> Vec<f64>,
+) -> Vec<Option<f64>> {
+    let mut all: Vec<Vec<f64>> = vec![Vec::new(); found.len()];
+    for (at, round) in fitted.rounds.rounds.iter().enumerate() {
+        let full: Vec<usize> = full(fitted, at, found).collect();
+        if full.is_empty() {
+            continue;
+        }
+        let measured = measure(round);
+        full.into_iter().for_each(|at| all[at].push(measured[at]));
+    }
+    all.iter()
+        .map(|of_direction| median(of_direction))
+        .collect()
 }
 
 /// The directions of racks, out of all and then into all, that the fit finds full in a round of
@@ -141,19 +152,10 @@ fn left_by_hashes(fitted: &Fitted<'_>) -> Vec<f64> {
     let of_host = |side: usize| fitted.capacities.bits_per_sec[side];
     let connection = fitted.capacities.connection_bits_per_sec;
     let mut links = Links::new(rounds, of_host, of_rack, connection);
-    let mut shares: Vec<Vec<f64>> = vec![Vec::new(); left.len()];
-    for (at, round) in rounds.rounds.iter().enumerate() {
-        let full: Vec<usize> = full(fitted, at, found).collect();
-        if full.is_empty() {
-            continue;
-        }
-        let of_round = links.carried_evenly(round);
-        full.into_iter()
-            .for_each(|at| shares[at].push(of_round[at]));
-    }
+    let shares = of_full_rounds(fitted, found, |round| links.carried_evenly(round));
     let is_short = |at: usize| rounds.paths.short.contains(&(at % rounds.racks));
     for at in (0..left.len()).filter(|at| !is_short(*at)) {
-        left[at] = median(&shares[at]).unwrap_or(1.0);
+        left[at] = shares[at].unwrap_or(1.0);
     }
     left
 }
