@@ -14,7 +14,7 @@ UPLINK_CAUSES = frozenset({"uplink"})
 # What limits every host alike, by the word of the lab file.
 SLOW_CAUSES = {"flow-cap": "connection-limit", "receive-buffer": "receive-window", "send-buffer": "send-buffer"}
 
-# Directions of a path by the words of lab files. A black hole takes connections in both directions, whichever of them it swallows.
+# Directions of a path by the words of lab files.
 TX, RX, BOTH = "TX", "RX", "both"
 DIRECTIONS = {"up": TX, "down": RX, "up-loss": TX, "down-loss": RX}
 
@@ -64,7 +64,21 @@ class PathFault(Fault):
         named = re.findall(rf"\b{owner}( TX| RX)?(?=[:, ])", finding.sentence)
         if finding.cause in ("uplink", "loss"):
             named = re.findall(r" TX\b| RX\b", finding.sentence)
-        return any((word.strip() or BOTH) == asked for word in named)
+        if finding.cause == "lost-path" and f"{owner} to " in finding.sentence:
+            named = [TX]
+        if finding.cause == "lost-path" and f" to {owner}:" in finding.sentence:
+            named = [RX]
+        return any((word.strip() or BOTH) in (asked, self.also()) for word in named)
+
+    def also(self):
+        """A black hole takes connections in both directions, whichever it swallows; the very one is as right."""
+        word, _, value = self.size.partition(": ")
+        return DIRECTIONS[value] if word == "black-hole" else None
+
+    def is_mirrored_by(self, finding):
+        """Between two racks what leaves the one enters the other: its uplink is as narrow, seen from there."""
+        facing = {TX: " RX", RX: " TX"}.get(self.direction())
+        return finding.cause == "uplink" and facing is not None and facing in finding.sentence
 
     def names_member(self, finding):
         """Whether the very path is named: by the first address of its routers, which end alike towards every rack."""
@@ -128,12 +142,19 @@ def nic_classes(dice):
     return Network(network.lines.replace("nic: 50M", f"nic: [{slow}M, {fast}M]"), f"NICs of {slow} and {fast}", racks, paths, uplink / paths), []
 
 
-def unequal(dice, ratio=1):
-    sizes = dice.choice([(2, 4), (2, 2, 3), (1, 4), (2, 3, 5)])
+def unequal(dice):
+    return unequal_racks(dice, dice.choice(UNEQUAL), 1), []
+
+
+# Hosts of each rack.
+UNEQUAL = [(2, 4), (2, 2, 3), (1, 4), (2, 3, 5)]
+
+
+def unequal_racks(dice, sizes, ratio):
     paths = dice.choice([1, 2])
     racks = ", ".join(f"{{hosts: {size}, paths: {1 if size < 2 else paths}}}" for size in sizes)
     lines = f"racks: [{racks}]\nnic: 40M\nqueue: {dice.choice(['fair', 'fifo'])}\noversubscription: {ratio}\n"
-    return Network(lines, f"racks of {sizes}", len(sizes), paths, 40), []
+    return Network(lines, f"racks of {sizes}", len(sizes), paths, 40)
 
 
 def double_links(dice):
@@ -142,7 +163,9 @@ def double_links(dice):
 
 
 def pods(dice):
-    more = f"pods: [{{racks: 2, paths: {dice.choice([1, 2])}}}, {{racks: 2, paths: 2}}]\n"
+    # As many paths each: a core that only one pod reaches carries nothing between them.
+    pod = f"{{racks: 2, paths: {dice.choice([1, 2])}}}"
+    more = f"pods: [{pod}, {pod}]\n"
     return lab(4, 2, 40, dice.choice([1, 2]), more=more), []
 
 
@@ -221,8 +244,11 @@ def oversubscribed(dice):
 
 def oversubscribed_unequal(dice):
     ratio = dice.choice([1.5, 2, 4])
-    network, _ = unequal(dice, ratio)
-    return network, [PathFault("oversubscribed unequal", f"r{rack}", f"{ratio}:1", UPLINK_CAUSES) for rack in range(1, network.racks + 1)]
+    sizes = dice.choice(UNEQUAL)
+    # What all others together cannot fill, nobody can know.
+    known = [rack for rack, size in enumerate(sizes, 1) if 2 * size <= sum(sizes)]
+    faults = [PathFault("oversubscribed unequal", f"r{rack}", f"{ratio}:1", UPLINK_CAUSES) for rack in known]
+    return unequal_racks(dice, sizes, ratio), faults
 
 
 # --- All alike ---

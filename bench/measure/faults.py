@@ -108,7 +108,7 @@ def judge_again(kept):
         truth = json.loads(path.read_text())
         kind_of = PathFault if truth["kind"] in FABRICS else Fault
         faults = [kind_of(**{**fault, "causes": frozenset(fault["causes"])}) for fault in truth["faults"]]
-        result = Result(truth["seed"], truth["kind"], faults, kept=path.parent)
+        result = Result(truth["seed"], truth["kind"], faults, kept=path.parent, topology=truth["topology"])
         report = call(["report", str(path.parent), "--format", "json"], 60)
         judge(result, Finished(json.loads(report.stdout), report.returncode, 0, path.parent))
         results.append(result)
@@ -300,7 +300,7 @@ def judge(result, finished):
             missed.append(fault)
         elif not fault.is_named_by(about[0]):
             mistaken.append(about[0])
-        left = [finding for finding in left if finding not in about]
+        left = [finding for finding in left if finding not in about and not follows(finding, fault, result.topology)]
     result.is_right = not (missed or mistaken or left)
     result.said = said(result, missed, mistaken, left)
 
@@ -308,6 +308,11 @@ def judge(result, finished):
 def reports(finding):
     """Whether a finding accuses."""
     return finding.severity != SILENT and finding.cause != UNMEASURED
+
+
+def follows(finding, fault, topology):
+    """Whether a finding is the same thing seen from elsewhere."""
+    return isinstance(fault, PathFault) and len(topology["racks"]) == 2 and fault.is_mirrored_by(finding)
 
 
 def concerns(finding, fault):

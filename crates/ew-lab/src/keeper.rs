@@ -282,6 +282,9 @@ impl Keeper {
             // ended.
             set_kernel("net/ipv4/icmp_ratelimit", "5", false)?;
             set_kernel("net/ipv6/icmp/ratelimit", "5", false)?;
+            // With the address at which the packet came in; Linux would take that of the answer's
+            // way back, which says nothing about the packet's.
+            set_kernel("net/ipv4/icmp_errors_use_inbound_ifaddr", "1", false)?;
             hash_like_a_switch(seed)
         })
     }

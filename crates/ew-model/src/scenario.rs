@@ -125,7 +125,7 @@ pub enum Pattern {
     Permutation,
     /// Every host sends to one host, the same ones in each repetition: in its own round for every
     /// shift of the racks against each other (of the hosts, without racks). Every other repetition
-    /// sends the data the other way over the same connections.
+    /// has the pairs the other way.
     Paths {
         /// Shifts. At least two are needed to distinguish the sending end from the receiving one.
         shifts: u32,

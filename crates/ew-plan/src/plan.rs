@@ -602,11 +602,6 @@ fn impossible(reason: Impossible, test: &Test) -> PlanError {
 
 /// Flow numbers are given at the end, when it is known which tests stay.
 fn round(draft: &Draft, direction: Direction, opener: Option<End>) -> Round {
-    let direction = match (draft.reversed, direction) {
-        (true, Direction::Forward) => Direction::Reverse,
-        (true, Direction::Reverse) => Direction::Forward,
-        (_, direction) => direction,
-    };
     let flows = draft.relations.iter().flat_map(|relation| {
         let forward = (direction != Direction::Reverse).then(|| flow(relation, End::Src));
         let reverse = (direction != Direction::Forward).then(|| flow(relation, End::Dst));

@@ -197,6 +197,9 @@ fn shown_locations(finding: &Finding) -> Vec<(RackId, LinkDirection)> {
         Details::BlackHole(found) => of_racks(&found.locations),
         Details::LostPath(found) => match found.location {
             LostPathLocation::Rack { rack } => vec![(rack, way(found.directions))],
+            LostPathLocation::OneWay { from, to } => {
+                vec![(from, LinkDirection::Up), (to, LinkDirection::Down)]
+            }
             LostPathLocation::BetweenTwoRacks | LostPathLocation::EveryRack => Vec::new(),
         },
         Details::LossyUplinks(found) => vec![(found.rack, way(found.directions))],

@@ -19,6 +19,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         confidence: confidence(Cause::BadPath),
         details: Details::BlackHole(BlackHole {
             locations: bad_path::locations(found.scope, &found.rivals),
+            routers: bad_path::routers(&found.via),
             lost_share: found.share,
             failed_flows: found.failed,
             flows: found.flows,

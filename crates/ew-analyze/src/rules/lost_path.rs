@@ -4,10 +4,10 @@
 use super::bad_path;
 use super::case::Case;
 use crate::precision::confidence;
-use crate::tomography::LostMember;
+use crate::tomography::{LostLocation, LostMember};
 use crate::words::plain;
 use ew_model::RackId;
-use ew_model::finding::details::{LostPath, LostPathLocation, PathExpectation};
+use ew_model::finding::details::{Directions, LostPath, LostPathLocation, PathExpectation};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -17,7 +17,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 
 fn finding(case: &Case<'_>, lost: &LostMember) -> Finding {
     let is_expected = case.observations.run.plan.expect.paths == Some(lost.of as u32);
-    let location = location(lost);
+    let (location, directions) = location(lost);
     Finding {
         severity: if is_expected {
             Severity::Fault
@@ -32,7 +32,7 @@ fn finding(case: &Case<'_>, lost: &LostMember) -> Finding {
         confidence: confidence(Cause::LostPath),
         details: Details::LostPath(LostPath {
             location,
-            directions: lost.direction.into(),
+            directions,
             used_paths: lost.used,
             expected_paths: lost.of,
             expectation: match (lost.is_guess, is_expected) {
@@ -47,19 +47,26 @@ fn finding(case: &Case<'_>, lost: &LostMember) -> Finding {
     }
 }
 
-fn location(lost: &LostMember) -> LostPathLocation {
-    match lost.rack {
-        Some(rack) => LostPathLocation::Rack {
-            rack: RackId(rack as u32),
-        },
-        None if lost.is_of_two => LostPathLocation::BetweenTwoRacks,
-        None => LostPathLocation::EveryRack,
+/// With the directions, seen from the rack.
+fn location(lost: &LostMember) -> (LostPathLocation, Directions) {
+    let rack = |rack: usize| RackId(rack as u32);
+    match lost.location {
+        LostLocation::Rack(of, direction) => {
+            (LostPathLocation::Rack { rack: rack(of) }, direction.into())
+        }
+        LostLocation::OneWay(from, to) => {
+            let (from, to) = (rack(from), rack(to));
+            (LostPathLocation::OneWay { from, to }, Directions::Tx)
+        }
+        LostLocation::BetweenTwo => (LostPathLocation::BetweenTwoRacks, Directions::Both),
+        LostLocation::Everywhere => (LostPathLocation::EveryRack, Directions::Both),
     }
 }
 
 fn subject(location: LostPathLocation) -> Subject {
     match location {
         LostPathLocation::Rack { rack } => Subject::Rack { rack },
+        LostPathLocation::OneWay { from, .. } => Subject::Rack { rack: from },
         LostPathLocation::BetweenTwoRacks => Subject::RackPair {
             from: RackId(0),
             to: RackId(1),

@@ -6,7 +6,10 @@
 //! could have are compared by likelihood, as for slow paths; a host that nobody reaches and two
 //! racks that are kept apart are among them, so that neither is taken for a path.
 
+use super::lost::{LostLocation, LostMember};
+use super::members::BadMember;
 use super::scope::{MIN_BAD, MIN_HOSTS, SPURIOUS, Scope};
+use super::traces::Traces;
 use crate::criteria::{BAD_AS_A_WHOLE, EQUAL, FAULT_ODDS};
 use crate::fit::Direction;
 use crate::observations::{Observations, StageView};
@@ -15,6 +18,7 @@ use ew_model::HostId;
 use ew_model::scenario::Pattern;
 use ew_model::workload::SourcePorts;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 /// Shares of connections lost that are tried: from one of 64, the widest groups of equal paths that
 /// switches are set up with, ascending by a factor. Less than that is no path.
@@ -27,6 +31,8 @@ pub(crate) struct BlackHole {
     pub(crate) scope: Scope,
     /// Scopes that explain as much.
     pub(crate) rivals: Vec<Scope>,
+    /// The router's address, by the rack that sends to it, where that is known.
+    pub(crate) via: Vec<(usize, IpAddr)>,
     /// Share of the connections in the scope that never open.
     pub(crate) share: f64,
     /// Flows in the scope that never began, of all.
@@ -34,6 +40,44 @@ pub(crate) struct BlackHole {
     pub(crate) flows: usize,
     /// Log-likelihood gained, less the price, nats.
     pub(crate) gain: f64,
+}
+
+impl BlackHole {
+    /// The same, whose routers traces show.
+    pub(super) fn at(self, member: BadMember) -> Self {
+        Self {
+            scope: member.scope,
+            rivals: member.rivals,
+            via: member.via,
+            ..self
+        }
+    }
+
+    /// A path over which nothing comes as far as its router is taken for one that is not in use.
+    /// It is if other traces of its rack do not end there.
+    pub(super) fn in_place_of_lost(self, lost: &mut Vec<LostMember>, traces: &Traces) -> Self {
+        let swallows = |one: &LostMember| {
+            let from = one.location.sends()?;
+            let fork = traces.forks.get(&from)?;
+            let is_share = 2 * fork.cut * one.of > fork.traced() + fork.cut;
+            is_share.then_some(from)
+        };
+        let Some((at, from)) =
+            (lost.iter().enumerate()).find_map(|(at, one)| Some((at, swallows(one)?)))
+        else {
+            return self;
+        };
+        let one = lost.remove(at);
+        Self {
+            scope: Scope::Rack(from, Direction::Tx),
+            rivals: match one.location {
+                LostLocation::OneWay(_, to) => vec![Scope::Rack(to, Direction::Rx)],
+                _ => Vec::new(),
+            },
+            via: one.without,
+            ..self
+        }
+    }
 }
 
 /// What may keep flows from beginning. Of equal ones the first in this order is named.
@@ -114,6 +158,7 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
                 _ => None,
             })
             .collect(),
+        via: Vec::new(),
         share,
         failed,
         flows: inside().map(|one| one.flows).sum::<f64>() as usize,

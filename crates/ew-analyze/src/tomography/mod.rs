@@ -9,13 +9,16 @@
 
 mod black_hole;
 mod connections;
+mod links;
 mod loads;
+mod lost;
 mod members;
 mod scope;
 mod traces;
 
 pub(crate) use black_hole::BlackHole;
-pub(crate) use members::{BadMember, LostMember, short_racks};
+pub(crate) use lost::{LostLocation, LostMember, short_racks};
+pub(crate) use members::BadMember;
 pub(crate) use scope::Scope;
 pub(crate) use traces::Traces;
 
@@ -40,7 +43,7 @@ use std::net::IpAddr;
 /// the median, loses: at half load a packet is lost to no queue.
 const LOSSY: f64 = 5e-4;
 const TIMES_USUAL: f64 = 5.0;
-/// Rounds in which a 5-tuple must have been measured, and bad.
+/// Rounds in which a 5-tuple must have been measured to be bad in every one.
 const MIN_ROUNDS: usize = 2;
 
 /// Loads, and sizes of paths, within this of each other (log-scale) are alike.
@@ -125,6 +128,15 @@ enum Badness {
     Pooled(f64),
 }
 
+impl Badness {
+    fn min_rounds(self) -> usize {
+        match self {
+            Self::EveryRound => MIN_ROUNDS,
+            Self::Pooled(_) => 1,
+        }
+    }
+}
+
 impl Connection {
     fn is_bad(&self, badness: Badness) -> bool {
         let rounds = self.of_pace.len();
@@ -167,14 +179,23 @@ pub(crate) fn tomography(
     traces: &Traces,
 ) -> Tomography {
     let quality = &network.quality;
+    let racks = observations.inventory().racks.len();
+    let mut lost_members = lost::lost_members(traces, observations.run.plan.expect.paths);
     let black_hole = black_hole::black_hole(observations, quality);
+    let black_hole = black_hole.map(|found| {
+        let ended = by_length(&traces.ended, traces);
+        let ended: Vec<Stratum> = ended.into_iter().map(Stratum::new).collect();
+        match members::bad_member(&ended, traces, racks) {
+            Some(member) => found.at(member),
+            None => found.in_place_of_lost(&mut lost_members, traces),
+        }
+    });
     if quality.is_invalid() {
         return Tomography {
             black_hole,
             ..Tomography::default()
         };
     }
-    let racks = observations.inventory().racks.len();
     let paced = paced(observations, network, traces);
     let strata: Vec<Stratum> = paced
         .iter()
@@ -190,7 +211,7 @@ pub(crate) fn tomography(
         }),
         bad_member: members::bad_member(&strata, traces, racks),
         black_hole,
-        lost_members: members::lost_members(traces, observations.run.plan.expect.paths),
+        lost_members,
         traced_paths: traces.paths(),
         rack_paths: traces.of_racks(),
     }
@@ -454,7 +475,7 @@ fn judge(
             .zip(rack(key.dst))
             .filter(|(from, to)| from != to)?;
         let rounds = connection.of_pace.len();
-        (rounds >= MIN_ROUNDS).then(|| Judged {
+        (rounds >= badness.min_rounds()).then(|| Judged {
             src: key.src,
             dst: key.dst,
             racks,

@@ -3,16 +3,14 @@
 //! Paths part at the first hop at which connections between two racks meet different routers. Each
 //! router that answers there represents one of the rack's parallel paths.
 
-use super::connections::Key;
+use super::connections::{Judged, Key};
+use super::links::{ABOVE_RACK, Ends};
 use crate::criteria::FAULT_ODDS;
 use crate::observations::Observations;
 use ew_model::record::TracedPath;
 use ew_model::workload::WorkloadKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-
-/// The hop above a rack's own switch, from 0.
-const ABOVE_RACK: usize = 1;
 
 /// What was traced between racks.
 #[derive(Debug, Default)]
@@ -26,6 +24,9 @@ pub(crate) struct Traces {
     weights: BTreeMap<IpAddr, u32>,
     /// Routers on the longest path from one rack to another.
     lengths: BTreeMap<(usize, usize), usize>,
+    pub(super) ends: Ends,
+    /// All connections traced, bad where their packets did not arrive.
+    pub(super) ended: Vec<Judged>,
 }
 
 /// Where a rack's paths part.
@@ -35,6 +36,8 @@ pub(super) struct Fork {
     pub(super) members: BTreeSet<IpAddr>,
     /// By the rack that receives.
     pub(super) to: BTreeMap<usize, Ways>,
+    /// Connections whose packets did not come as far as a router there, nor any further.
+    pub(super) cut: usize,
 }
 
 /// Counts of connections by router, for tests of their own.
@@ -65,14 +68,19 @@ impl Traces {
             *length = one.path.hops.len().max(*length);
             let fork = traces.forks.entry(one.racks.0).or_default();
             let ways = fork.to.entry(one.racks.1).or_default();
-            match one.path.hops.get(hop).copied().flatten() {
+            match one.router(hop) {
                 Some(router) => {
                     fork.members.insert(router);
                     *ways.members.entry(router).or_default() += 1;
                     traces.via.insert(one.key, router);
                 }
-                None => ways.silent += usize::from(one.path.is_complete),
+                None if one.path.is_complete => ways.silent += 1,
+                None => fork.cut += usize::from(one.ends_before(hop)),
             }
+            if one.path.is_complete {
+                traces.ends.add(one.racks, &one.path.hops);
+            }
+            traces.ended.push(one.judged(hop));
         }
         let of_racks = traces.of_racks();
         traces.weights = of_racks.values().flat_map(heavier).collect();
@@ -127,6 +135,29 @@ impl Traces {
         };
         let forks = self.forks.iter();
         forks.map(|(rack, fork)| (*rack, of_fork(fork))).collect()
+    }
+}
+
+impl Traced<'_> {
+    fn router(&self, hop: usize) -> Option<IpAddr> {
+        self.path.hops.get(hop).copied().flatten()
+    }
+
+    fn ends_before(&self, hop: usize) -> bool {
+        let from_hop = self.path.hops.get(hop..).unwrap_or_default();
+        from_hop.iter().all(Option::is_none)
+    }
+
+    fn judged(&self, parting_hop: usize) -> Judged {
+        Judged {
+            src: self.key.src,
+            dst: self.key.dst,
+            racks: self.racks,
+            via: self.router(parting_hop),
+            is_bad: !self.path.is_complete,
+            of_pace: if self.path.is_complete { 1.0 } else { 0.0 },
+            retransmitted: 0.0,
+        }
     }
 }
 

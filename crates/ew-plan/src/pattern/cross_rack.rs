@@ -52,7 +52,6 @@ pub(super) fn drafts(
                     sample,
                     senders_per_rack: step.map(|k| k as u32),
                     relations,
-                    reversed: false,
                 });
             }
         }

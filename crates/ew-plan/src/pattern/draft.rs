@@ -19,8 +19,6 @@ pub(crate) struct Draft {
     pub(crate) sample: u32,
     pub(crate) senders_per_rack: Option<u32>,
     pub(crate) relations: Vec<Relation>,
-    /// The server sends where in the test the client does, and the other way round.
-    pub(crate) reversed: bool,
 }
 
 /// Why a pattern does not fit an inventory.
@@ -70,7 +68,6 @@ impl Draft {
             sample,
             senders_per_rack: None,
             relations,
-            reversed: false,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Every host to one other host, the same pairs in every repetition: with pinned source ports the
 //! same 5-tuples, and so the same paths, are measured again. A shift pairs each rack with the one
 //! so many positions on. What is low in one shift and fine in another belongs to the end that they
-//! do not share.
+//! do not share. Every other repetition has the pairs the other way: twice as many 5-tuples, of
+//! which each is opened by who sends, so that it can be traced.
 
 use super::draft::{Draft, Relation};
 use super::site::{Site, racks};
@@ -16,12 +17,19 @@ pub(super) fn drafts(site: &Site<'_>, shifts: u32, draw: &mut Draw) -> Vec<Draft
         _ => of_racks(&racks, shifts, draw),
     };
     let repetition = |sample: u32| {
-        shifts.iter().map(move |relations| Draft {
-            reversed: sample % 2 == 1,
-            ..Draft::new(sample, relations.clone())
+        shifts.iter().map(move |relations| match sample % 2 {
+            0 => Draft::new(sample, relations.clone()),
+            _ => Draft::new(sample, swapped(relations)),
         })
     };
     (0..site.samples).flat_map(repetition).collect()
+}
+
+fn swapped(relations: &[Relation]) -> Vec<Relation> {
+    let relations = relations.iter();
+    relations
+        .map(|pair| Relation::new(pair.server, pair.client))
+        .collect()
 }
 
 fn of_racks(racks: &[Vec<HostId>], shifts: u32, draw: &mut Draw) -> Vec<Vec<Relation>> {
@@ -72,8 +80,9 @@ mod tests {
             prop_assert_eq!(drafts.len(), 8);
             for (n, draft) in drafts.iter().enumerate() {
                 prop_assert!(is_matching(draft));
-                prop_assert_eq!(&draft.relations, &drafts[n % 2].relations);
-                prop_assert_eq!(draft.reversed, n / 2 % 2 == 1);
+                let (first, is_swapped) = (&drafts[n % 2].relations, n / 2 % 2 == 1);
+                let expected = if is_swapped { super::swapped(first) } else { first.clone() };
+                prop_assert_eq!(&draft.relations, &expected);
                 prop_assert!(draft.relations.iter().all(|r| inventory.crosses_racks(r.client, r.server)));
                 let mut into: BTreeMap<RackId, BTreeSet<RackId>> = BTreeMap::new();
                 for r in &draft.relations {

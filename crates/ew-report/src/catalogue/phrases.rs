@@ -126,6 +126,16 @@ pub(in crate::catalogue) fn path_locations(
     }
 }
 
+/// "path via 10.1.0.1 and 1 more"; nothing where no router is known.
+pub(in crate::catalogue) fn path_via(routers: &[PathRouter]) -> Option<String> {
+    let first = routers.first()?.router;
+    let more = match routers.len() {
+        1 => String::new(),
+        several => format!(" and {} more", several - 1),
+    };
+    Some(format!("path via {first}{more}"))
+}
+
 /// "10.1.0.1 (from rack1) and 10.2.0.1 (from rack2)".
 pub(in crate::catalogue) fn path_routers(names: &Inventory, routers: &[PathRouter]) -> String {
     let router = |PathRouter { from, router }: &PathRouter| {

@@ -21,7 +21,8 @@ pub struct LostPath {
     pub expectation: PathExpectation,
     /// Traced connections that show it.
     pub traced_connections: usize,
-    /// Routers not used towards the location, by the racks that send to others over them.
+    /// Routers on the paths not in use, by the racks that send over them. Of the way out of a rack
+    /// it is the rack's own end of the link.
     pub unused_routers: Vec<PathRouter>,
 }
 
@@ -35,6 +36,13 @@ pub enum LostPathLocation {
         /// Which.
         rack: RackId,
     },
+    /// Of two racks, where the way out of the one is the way into the other.
+    OneWay {
+        /// That sends.
+        from: RackId,
+        /// That receives.
+        to: RackId,
+    },
     /// One of two racks', and nobody can know which.
     BetweenTwoRacks,
     /// Every rack's.
@@ -47,7 +55,7 @@ pub enum LostPathLocation {
 pub enum PathExpectation {
     /// So many were configured.
     Configured,
-    /// Other racks use so many.
+    /// Other racks use so many, or the other direction does.
     OtherRacks,
     /// A guess: fabrics are built with so many, and all racks use one less.
     OneShort,

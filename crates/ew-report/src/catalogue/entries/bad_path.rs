@@ -1,6 +1,6 @@
 //! One of a rack's hashed paths is slow or loses packets.
 
-use crate::catalogue::phrases::{count, path_locations, path_routers, percent};
+use crate::catalogue::phrases::{count, path_locations, path_routers, path_via, percent};
 use crate::catalogue::{Entry, Headline, proof};
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
@@ -8,15 +8,10 @@ use ew_model::finding::details::{BadPathByRouter, BadPathByShare};
 
 impl Entry for BadPathByRouter {
     fn headline(&self, names: &Inventory) -> Headline {
-        let first = self.routers.first();
-        let first = first.map_or(String::new(), |first| first.router.to_string());
-        let more = match self.routers.len() {
-            0 | 1 => String::new(),
-            several => format!(" and {} more", several - 1),
-        };
         Headline::new(format!(
-            "{}: path via {first}{more} degraded, {} of {} (others {})",
+            "{}: {} degraded, {} of {} (others {})",
             path_locations(names, &self.locations),
+            path_via(&self.routers).unwrap_or_default(),
             self.bad_connections,
             count(self.connections, "connection"),
             percent(self.others_bad_share),

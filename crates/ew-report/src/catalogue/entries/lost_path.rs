@@ -1,10 +1,10 @@
 //! A rack uses fewer paths than the others, or than expected.
 
-use crate::catalogue::phrases::{count, one_direction, path_routers};
+use crate::catalogue::phrases::{count, one_direction, path_routers, path_via};
 use crate::catalogue::{Entry, Headline, proof};
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
-use ew_model::finding::details::{LostPath, LostPathLocation, PathExpectation};
+use ew_model::finding::details::{Directions, LostPath, LostPathLocation, PathExpectation};
 
 impl Entry for LostPath {
     fn headline(&self, names: &Inventory) -> Headline {
@@ -13,14 +13,16 @@ impl Entry for LostPath {
             PathExpectation::OneShort => format!("{used} paths in use, one short of {of}"),
             PathExpectation::Configured => format!("{used} of {of} paths in use (expected {of})"),
             PathExpectation::OtherRacks => {
-                format!("{used} of {of} paths in use (other racks {of})")
+                let others = match self.location {
+                    LostPathLocation::OneWay { .. } => "other direction",
+                    _ => "other racks",
+                };
+                format!("{used} of {of} paths in use ({others} {of})")
             }
         };
-        Headline::new(format!(
-            "{}{}: {in_use}",
-            location(self, names),
-            one_direction(self.directions)
-        ))
+        let without = path_via(&self.unused_routers);
+        let without = without.map_or(String::new(), |path| format!(", not the {path}"));
+        Headline::new(format!("{}: {in_use}{without}", location(self, names)))
     }
 
     fn evidence(&self, names: &Inventory) -> Vec<Evidence> {
@@ -31,11 +33,16 @@ impl Entry for LostPath {
             count(self.traced_connections, "connection"),
         );
         let unused = (!self.unused_routers.is_empty()).then(|| {
-            format!(
-                "not used towards {}: {}",
-                location(self, names),
-                path_routers(names, &self.unused_routers)
-            )
+            let routers = path_routers(names, &self.unused_routers);
+            match (self.expectation, self.location) {
+                (PathExpectation::OneShort, _) => {
+                    format!("the addresses of the others skip {routers}")
+                }
+                (_, LostPathLocation::Rack { rack }) if self.directions != Directions::Tx => {
+                    format!("not used towards {}: {routers}", names.rack_name(rack))
+                }
+                _ => format!("not used: {routers}"),
+            }
         });
         let texts = std::iter::once(seen).chain(unused);
         texts
@@ -58,10 +65,19 @@ impl Entry for LostPath {
     }
 }
 
-fn location<'a>(found: &LostPath, names: &'a Inventory) -> &'a str {
+fn location(found: &LostPath, names: &Inventory) -> String {
     match found.location {
-        LostPathLocation::Rack { rack } => names.rack_name(rack),
-        LostPathLocation::BetweenTwoRacks => "between the racks",
-        LostPathLocation::EveryRack => "every rack",
+        LostPathLocation::Rack { rack } => {
+            format!(
+                "{}{}",
+                names.rack_name(rack),
+                one_direction(found.directions)
+            )
+        }
+        LostPathLocation::OneWay { from, to } => {
+            format!("{} to {}", names.rack_name(from), names.rack_name(to))
+        }
+        LostPathLocation::BetweenTwoRacks => "between the racks".into(),
+        LostPathLocation::EveryRack => "every rack".into(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{golden, rack};
 use ew_model::finding::Details;
-use ew_model::finding::details::{BlackHole, Directions, PathLocation};
+use ew_model::finding::details::{BlackHole, Directions, PathLocation, PathRouter};
 
 #[test]
 fn of_one_rack_of_either_and_of_all() {
@@ -15,7 +15,13 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         directions,
     };
     let one = black_hole(vec![of(1, Directions::Both)]);
-    let either = black_hole(vec![of(1, Directions::Tx), of(2, Directions::Rx)]);
+    let either = BlackHole {
+        routers: vec![PathRouter {
+            from: rack(1),
+            router: [10, 1, 3, 1].into(),
+        }],
+        ..black_hole(vec![of(1, Directions::Tx), of(2, Directions::Rx)])
+    };
     let spine = BlackHole {
         lost_share: 0.062,
         failed_flows: 1,
@@ -32,6 +38,7 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
 fn black_hole(locations: Vec<PathLocation>) -> BlackHole {
     BlackHole {
         locations,
+        routers: Vec::new(),
         lost_share: 0.25,
         failed_flows: 17,
         flows: 64,

@@ -32,6 +32,19 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         traced_connections: 1,
         ..lost(of_rack)
     };
+    let one_way = LostPath {
+        directions: Directions::Tx,
+        unused_routers: vec![unused],
+        ..lost(LostPathLocation::OneWay {
+            from: rack(1),
+            to: rack(2),
+        })
+    };
+    let skipped = LostPath {
+        expectation: PathExpectation::OneShort,
+        unused_routers: vec![unused],
+        ..lost(LostPathLocation::BetweenTwoRacks)
+    };
     let all = LostPath {
         used_paths: 7,
         expected_paths: 8,
@@ -46,6 +59,8 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
             "between two racks",
             Details::LostPath(lost(LostPathLocation::BetweenTwoRacks)),
         ),
+        ("from one of two to the other", Details::LostPath(one_way)),
+        ("addresses skip one, a guess", Details::LostPath(skipped)),
         ("every rack, a guess", Details::LostPath(all)),
     ]
 }
