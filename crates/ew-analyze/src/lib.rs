@@ -61,6 +61,7 @@ pub fn analyze(run: &Run) -> Analysis {
     let paths = fit::KnownPaths {
         most: traces.most_paths(),
         short: tomography::short_racks(&traces, run.plan.expect.paths),
+        pod_of: traces.pods(observations.inventory().racks.len()),
     };
     let network = fit::network(&observations, quality, paths);
     let expected = expected::Expected::new(&observations, &reference, &network);

@@ -214,6 +214,26 @@ pub fn ratio_estimate(above: &Estimate, below: &Estimate, systematic: f64) -> Op
     })
 }
 
+/// One estimate of what is alike: the median of the values, with an interval that contains all of
+/// theirs, and as many samples as the one with the fewest.
+#[must_use]
+pub fn together(estimates: &[Estimate]) -> Estimate {
+    let all = |figure: fn(&Estimate) -> Option<f64>| -> Option<Vec<f64>> {
+        estimates.iter().map(figure).collect()
+    };
+    let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
+    Estimate {
+        value: median(&values).unwrap_or(1.0),
+        low: all(|estimate| estimate.low).and_then(|lows| lows.into_iter().reduce(f64::min)),
+        high: all(|estimate| estimate.high).and_then(|highs| highs.into_iter().reduce(f64::max)),
+        samples: estimates
+            .iter()
+            .map(|estimate| estimate.samples)
+            .min()
+            .unwrap_or(0),
+    }
+}
+
 /// An estimate in another unit or times a count.
 #[must_use]
 pub fn scaled(estimate: &Estimate, factor: f64) -> Estimate {

@@ -167,6 +167,7 @@ fn entry(details: &Details) -> Option<&dyn Entry> {
         Details::NicClasses(it) => it,
         Details::OddMtu(it) => it,
         Details::Oversubscribed(it) => it,
+        Details::OversubscribedPods(it) => it,
         Details::PathsByRates(it) => it,
         Details::PathsByRouters(it) => it,
         Details::PodNetwork(it) => it,

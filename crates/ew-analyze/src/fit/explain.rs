@@ -4,7 +4,7 @@
 use super::hypothesis::{Effect, Hypothesis, Location, Part};
 use super::rounds::Rounds;
 use super::search::{FINE, Search, fabric_value, part_value};
-use super::{connections, hosts, members, pairs, racks};
+use super::{connections, hosts, members, pairs, pods, racks};
 use crate::criteria::MIN_EFFECT;
 use ew_model::HostId;
 
@@ -25,7 +25,8 @@ impl Search<'_> {
     pub(super) fn run(&mut self, start: Hypothesis) -> Found {
         let start = connections::add(self, start);
         let hosts = hosts::add(self, start);
-        let fabrics = racks::fabrics(self, &hosts);
+        let mut fabrics = racks::fabrics(self, &hosts);
+        fabrics.extend(pods::alike(self, &hosts));
         let mut best = self.best(fabrics).unwrap_or_else(|| hosts.clone());
         best = hosts::add(self, best);
         best = racks::add(self, best);
@@ -136,6 +137,7 @@ pub(super) fn rivals(rounds: &Rounds, hypothesis: &Hypothesis, index: usize) -> 
         Location::Host(host, _) => hosts::rivals(rounds, host),
         Location::Rack(..) => racks::rivals(rounds, Location::Rack),
         Location::Member(..) => racks::rivals(rounds, Location::Member),
+        Location::Pod(..) => pods::rivals(rounds),
         Location::Pair(src, dst) => pairs::rivals(src, dst),
         Location::Connection => Vec::new(),
     };

@@ -14,7 +14,7 @@ pub(super) struct Strand {
     /// Number of connections.
     pub(super) weight: f64,
     /// Resources on the way; the first `hops` of them.
-    pub(super) way: [u32; 4],
+    pub(super) way: [u32; 6],
     pub(super) hops: u8,
     /// What its connections may carry together by themselves.
     pub(super) limit_bits_per_sec: f64,

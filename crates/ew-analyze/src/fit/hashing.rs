@@ -98,6 +98,8 @@ impl<'r> Links<'r> {
             pick(self.spans[hosts + obs.dst.index()], 1),
             0,
             0,
+            0,
+            0,
         ];
         if let Some((from, to)) = obs.racks {
             let (out, into) = (
@@ -154,7 +156,7 @@ impl Links<'_> {
             let loads = self.loads(&rates);
             let left = |link: &u32| self.capacities[*link as usize] / loads[*link as usize];
             let carries = |(strand, rate): (&Strand, &f64)| {
-                rate * strand.way[2..].iter().map(left).fold(1.0, f64::min)
+                rate * strand.way[2..4].iter().map(left).fold(1.0, f64::min)
             };
             let arriving: Vec<f64> = self.strands.iter().zip(&rates).map(carries).collect();
             add_spans(&racks, &loads, &mut asked);
@@ -183,7 +185,7 @@ impl Links<'_> {
         let mut loads = vec![0.0; self.capacities.len()];
         let crossing = self.strands.iter().zip(rates);
         for (strand, rate) in crossing.filter(|(strand, _)| strand.hops > 2) {
-            for link in &strand.way[2..] {
+            for link in &strand.way[2..4] {
                 loads[*link as usize] += rate;
             }
         }

@@ -47,6 +47,8 @@ pub(crate) enum Location {
     Rack(usize, Direction),
     /// One of a rack's parallel uplinks.
     Member(usize, Direction),
+    /// What leads from a pod, by its index, to the others.
+    Pod(usize, Direction),
     /// From one host to another.
     Pair(HostId, HostId),
     /// Every single connection: a core, a window, or a provider's cap on flows.
@@ -107,7 +109,7 @@ pub(crate) struct Hypothesis {
 /// A hypothesis spelled out by resource.
 #[derive(Clone, Debug)]
 pub(super) struct Capacities {
-    /// By resource: hosts' tx, hosts' rx, racks' members out, racks' members in.
+    /// By resource: hosts' tx, hosts' rx, racks' members out, racks' members in, pods out, pods in.
     pub(super) bits_per_sec: Vec<f64>,
     pub(super) paths: usize,
     /// What one connection carries at most at each host: one link of several. Infinite where the
@@ -120,6 +122,7 @@ pub(super) struct Capacities {
     pub(super) loss: [Vec<f64>; 4],
     hosts: usize,
     racks: usize,
+    pods: usize,
 }
 
 impl Hypothesis {
@@ -187,8 +190,9 @@ impl Capacities {
         let members: Vec<f64> = (0..racks)
             .flat_map(|rack| std::iter::repeat_n(of_rack(rack), paths))
             .collect();
+        let pods = vec![f64::INFINITY; rounds.paths.pods()];
         Self {
-            bits_per_sec: [own.as_slice(), &own, &members, &members].concat(),
+            bits_per_sec: [own.as_slice(), &own, &members, &members, &pods, &pods].concat(),
             paths,
             link_bits_per_sec: links.collect(),
             pairs: BTreeMap::new(),
@@ -201,6 +205,7 @@ impl Capacities {
             ],
             hosts,
             racks,
+            pods: pods.len(),
         }
     }
 
@@ -228,6 +233,14 @@ impl Capacities {
         2 * self.hosts + (self.racks + rack) * self.paths + member
     }
 
+    pub(super) fn out_of_pod(&self, pod: usize) -> usize {
+        self.down(self.racks, 0) + pod
+    }
+
+    pub(super) fn into_pod(&self, pod: usize) -> usize {
+        self.out_of_pod(self.pods) + pod
+    }
+
     fn apply(&mut self, part: &Part) {
         let (direction, resources, losses) = match part.location {
             Location::Pair(src, dst) => {
@@ -239,6 +252,19 @@ impl Capacities {
             Location::Connection => {
                 if let Effect::Capacity(value) = part.effect {
                     self.connection_bits_per_sec = value;
+                }
+                return;
+            }
+            Location::Pod(pod, direction) => {
+                if let Effect::Capacity(value) = part.effect {
+                    let (out, into) = (self.out_of_pod(pod), self.into_pod(pod));
+                    for (resource, is_meant) in
+                        [(out, direction.has_tx()), (into, direction.has_rx())]
+                    {
+                        if is_meant {
+                            self.bits_per_sec[resource] = value;
+                        }
+                    }
                 }
                 return;
             }

@@ -110,7 +110,7 @@ fn thrown(throw: u64, connection: u32, members: [u32; 2]) -> Strand {
     let rx = (hash >> 32) % u64::from(members[1]);
     Strand {
         weight: 1.0,
-        way: [tx as u32, members[0] + rx as u32, 0, 0],
+        way: [tx as u32, members[0] + rx as u32, 0, 0, 0, 0],
         hops: 2,
         limit_bits_per_sec: f64::INFINITY,
     }

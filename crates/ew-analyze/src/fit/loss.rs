@@ -95,7 +95,7 @@ fn flows_of<'r>(
             })
         }
         Location::Pair(src, dst) => obs.src == src && obs.dst == dst,
-        Location::Connection => false,
+        Location::Pod(..) | Location::Connection => false,
     };
     let capacities = hypothesis.map(|hypothesis| (hypothesis.capacities(rounds), hypothesis));
     let fills = |obs: &&Obs| {

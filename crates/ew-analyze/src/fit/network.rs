@@ -7,6 +7,7 @@ use super::members::Posterior;
 use super::noise::LITTLE_STARVATION;
 use super::obs::Obs;
 use super::pairs::UnexplainedPairs;
+use super::pods::{self, PodLimit};
 use super::rounds::Rounds;
 use super::score::Predicted;
 use super::search::Search;
@@ -96,6 +97,8 @@ pub(crate) struct Network {
     /// Per rack: out, in.
     pub(crate) racks: Vec<[RackDirection; 2]>,
     pub(crate) rack_pairs: Vec<RackPairAnalysis>,
+    /// Pods that limit their racks.
+    pub(crate) pods: Vec<PodLimit>,
     /// Pairs that nothing explains, and the number of all flows.
     pub(crate) unexplained: UnexplainedPairs,
     pub(crate) flows: usize,
@@ -125,6 +128,7 @@ impl Network {
             isolated: Vec::new(),
             racks: Vec::new(),
             rack_pairs: views::unknown_pairs(observations),
+            pods: Vec::new(),
             unexplained: UnexplainedPairs::default(),
             flows: rounds.obs.len(),
             typical_loss: 0.0,
@@ -147,8 +151,10 @@ impl Network {
         let isolated = isolated(&fitted);
         let classes = classes(&fitted, &isolated, &slow);
         let mut racks = uplinks::racks(&fitted, found.paths.as_ref());
+        let mut pods = pods::limits(&fitted);
         if quality.is_throttled {
             racks.iter_mut().flatten().for_each(RackDirection::forget);
+            pods.clear();
         }
         let mut rack_pairs = views::rack_pairs(observations, &fitted, &racks);
         let limit = observations.run.plan.rate_limit.as_ref();
@@ -164,6 +170,7 @@ impl Network {
             typical: largest.map(|(rate, _)| *rate),
             classes,
             rack_pairs,
+            pods,
             unexplained,
             flows: rounds.obs.len(),
             typical_loss: rounds.loss.typical_share(),

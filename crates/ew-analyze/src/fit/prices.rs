@@ -21,6 +21,8 @@ pub(super) fn of_part(rounds: &Rounds, part: &Part) -> f64 {
         Location::Host(..) => 2.0 * hosts,
         Location::Rack(..) => 2.0 * racks,
         Location::Member(..) => 3.0 * racks,
+        // Pods are tied by less than their racks could send as often as racks are.
+        Location::Pod(..) => return price(rounds, 2.0 * rounds.paths.pods() as f64, PIPE_ODDS),
         Location::Pair(..) => hosts * (hosts - 1.0),
         // It is one thing, and nothing odd: one connection seldom fills a fast link.
         Location::Connection => return price(rounds, 1.0, PIPE_ODDS),

@@ -6,16 +6,16 @@ use super::members::{self, Posterior};
 use super::noise::{ISOLATED_SIGMA, SPLIT_SIGMA, log_kernel};
 use super::rounds::Rounds;
 use super::search::{COARSE, Search, fabric_value, part_value};
-use super::{loss, pairs};
+use super::{loss, pairs, pods};
 use crate::criteria::{EQUAL, MIN_EFFECT};
 use crate::stats::quantile;
 use std::collections::BTreeMap;
 
 /// Quantiles of the sums across that are tried as capacities, and a little above: a sum stays below
 /// what it could be.
-const SUM_QUANTILES: [f64; 5] = [0.3, 0.5, 0.7, 0.9, 0.97];
-const RACK_QUANTILES: [f64; 2] = [0.5, 0.8];
-const ABOVE: f64 = 1.01;
+pub(super) const SUM_QUANTILES: [f64; 5] = [0.3, 0.5, 0.7, 0.9, 0.97];
+pub(super) const RACK_QUANTILES: [f64; 2] = [0.5, 0.8];
+pub(super) const ABOVE: f64 = 1.01;
 /// How unevenly TCP may split.
 const SPLITS: [f64; 4] = [0.15, 0.25, 0.45, 0.7];
 /// One pipe is less likely than this before parallel paths are taken instead.
@@ -88,23 +88,26 @@ fn fit_split(search: &mut Search<'_>, hypothesis: &mut Hypothesis) {
 
 /// Sums of what leaves each rack, by rack.
 fn sums_out(rounds: &Rounds) -> BTreeMap<usize, Vec<f64>> {
-    sums(rounds, |(from, _)| from)
+    sums(rounds, |(from, _)| Some(from))
 }
 
-/// Of rounds whose flows show what the racks can do.
-fn sums(rounds: &Rounds, rack: impl Fn((usize, usize)) -> usize) -> BTreeMap<usize, Vec<f64>> {
+/// Sums of flows between racks by what they share, of rounds whose flows show what that can do.
+pub(super) fn sums(
+    rounds: &Rounds,
+    shared: impl Fn((usize, usize)) -> Option<usize>,
+) -> BTreeMap<usize, Vec<f64>> {
     let mut all: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for round in &rounds.rounds {
         let mut of_round: BTreeMap<usize, (f64, bool)> = BTreeMap::new();
         for obs in rounds.of(round) {
-            if let Some(racks) = obs.racks {
-                let (sum, shows) = of_round.entry(rack(racks)).or_default();
+            if let Some(at) = obs.racks.and_then(&shared) {
+                let (sum, shows) = of_round.entry(at).or_default();
                 *sum += obs.bits_per_sec;
                 *shows |= obs.doubt < 1.0;
             }
         }
-        for (rack, (sum, _)) in of_round.into_iter().filter(|(_, (_, shows))| *shows) {
-            all.entry(rack).or_default().push(sum);
+        for (at, (sum, _)) in of_round.into_iter().filter(|(_, (_, shows))| *shows) {
+            all.entry(at).or_default().push(sum);
         }
     }
     all
@@ -131,12 +134,12 @@ fn max_asked(search: &mut Search<'_>, hosts: &Hypothesis) -> f64 {
     max
 }
 
-/// Racks whose uplinks differ from the others', or lose packets.
+/// Racks whose uplinks differ from the others', or lose packets, and pods that limit.
 pub(super) fn add(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypothesis {
     if search.rounds.racks < 2 || !search.rounds.has_crossing() {
         return hypothesis;
     }
-    for _ in 0..2 * search.rounds.racks {
+    for _ in 0..2 * (search.rounds.racks + search.rounds.paths.pods()) {
         let now = search.worth(&hypothesis);
         let mut best: Option<(f64, Hypothesis)> = None;
         for base in bases(&hypothesis) {
@@ -177,7 +180,7 @@ fn bases(hypothesis: &Hypothesis) -> Vec<Hypothesis> {
 
 fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> {
     let capacities = hypothesis.capacities(rounds);
-    let (out, into) = (sums_out(rounds), sums(rounds, |(_, to)| to));
+    let (out, into) = (sums_out(rounds), sums(rounds, |(_, to)| Some(to)));
     let mut parts = Vec::new();
     for rack in 0..rounds.racks {
         for direction in [Direction::Tx, Direction::Rx, Direction::Both] {
@@ -222,6 +225,7 @@ fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> {
             );
         }
     }
+    parts.extend(pods::candidates(rounds, hypothesis));
     parts
 }
 

@@ -61,13 +61,28 @@ pub(super) struct Sum {
     pub(super) doubt: f64,
 }
 
-/// What was seen of racks' parallel paths.
+/// What was seen of the paths between racks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownPaths {
-    /// Of racks that have lost none. `None` where that is not known.
+    /// Parallel ones of racks that have lost none. `None` where that is not known.
     pub(crate) most: Option<u32>,
     /// Racks that use fewer.
     pub(crate) short: BTreeSet<usize>,
+    /// The pod of each rack, where some are nearer to one another than to the rest. Empty where
+    /// none are.
+    pub(crate) pod_of: Vec<usize>,
+}
+
+impl KnownPaths {
+    pub(super) fn pods(&self) -> usize {
+        self.pod_of.iter().max().map_or(0, |last| last + 1)
+    }
+
+    /// The pods of a flow's racks, where they differ.
+    pub(super) fn pods_between(&self, racks: (usize, usize)) -> Option<(usize, usize)> {
+        let pods = (*self.pod_of.get(racks.0)?, *self.pod_of.get(racks.1)?);
+        (pods.0 != pods.1).then_some(pods)
+    }
 }
 
 /// All of it.

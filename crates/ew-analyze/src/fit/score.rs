@@ -141,7 +141,7 @@ impl<'a> Scorer<'a> {
                 capacities.rx(obs.dst) as u32,
             ];
             let Some((from, to)) = obs.racks else {
-                let way = [ends[0], ends[1], 0, 0];
+                let way = [ends[0], ends[1], 0, 0, 0, 0];
                 self.strands.push(Strand {
                     weight: obs.streams,
                     way,
@@ -150,14 +150,25 @@ impl<'a> Scorer<'a> {
                 });
                 continue;
             };
+            let pods = self
+                .rounds
+                .paths
+                .pods_between((from, to))
+                .map(|(from, to)| {
+                    (
+                        capacities.out_of_pod(from) as u32,
+                        capacities.into_pod(to) as u32,
+                    )
+                });
             for (member, connections) in
                 members(obs, capacities.paths, round.flows.start + slot, draw)
             {
                 let (up, down) = (capacities.up(from, member), capacities.down(to, member));
+                let (out, into) = pods.unwrap_or_default();
                 self.strands.push(Strand {
                     weight: connections,
-                    way: [ends[0], ends[1], up as u32, down as u32],
-                    hops: 4,
+                    way: [ends[0], ends[1], up as u32, down as u32, out, into],
+                    hops: if pods.is_some() { 6 } else { 4 },
                     limit_bits_per_sec: limit * connections / obs.streams,
                 });
             }

@@ -1,5 +1,5 @@
-//! What each rack's uplinks carry, each direction by itself, in bits per second, with the rack's
-//! own ratio.
+//! What each rack's uplinks carry, and each pod's, each direction by itself, in bits per second,
+//! with their own ratio.
 //!
 //! The value comes from the rounds in which the fit finds that direction full: the sum of its
 //! flows. The ratio of a round is what the rack's hosts could have done over that sum, compared
@@ -7,10 +7,10 @@
 
 use super::fitted::Fitted;
 use super::hashing::Links;
-use super::hypothesis::{Direction, Effect, Fabric, Location};
+use super::hypothesis::{Capacities, Direction, Effect, Fabric, Location};
 use super::members::Posterior;
 use super::noise::LITTLE_STARVATION;
-use super::rounds::{MANY_STREAMS, Round};
+use super::rounds::{MANY_STREAMS, Round, Rounds};
 use crate::criteria::MIN_EFFECT;
 use crate::stats::{interpolated_median_estimate, median, median_estimate, quantile, scaled};
 use ew_model::analysis::{Estimate, UplinkAnalysis};
@@ -179,16 +179,15 @@ fn direction(
     paths: Option<&Posterior>,
     (rack, index): (usize, usize),
 ) -> RackDirection {
-    let sums = sums(fitted, rack, index);
-    let hosts = fitted.hypothesis.hosts_bits_per_sec(fitted.rounds, rack);
+    let tier = Tier::Rack(rack);
+    let sums = sums(fitted, &tier, index);
+    let hosts = tier.hosts_bits_per_sec(fitted);
     let carried = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
     // By what the fit finds of its capacity, and not by what was measured: that would pick the low
     // ones.
     let at = index * fitted.rounds.racks + rack;
     let (used, left) = (hashed.used[at], hashed.left[at]);
-    let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - MIN_EFFECT) > sum.capacity;
-    let asked: Vec<&Sum> = sums.iter().filter(asks_more).collect();
-    let full = with_most_cpu(&asked);
+    let full = full_rounds(&sums);
     let carries = |sum: &&Sum| sum.bits_per_sec / used;
     let values: Vec<f64> = full.iter().map(carries).collect();
     let of_round = |sum: &&Sum| hosts * levels.near(sum.time_ns) / carries(sum);
@@ -203,8 +202,7 @@ fn direction(
         stage: most_common(full.iter().map(|sum| sum.stage)),
         loss_left: loss_left(fitted, rack, index),
     };
-    // Whole order statistics assume nothing of the rounds: who is accused is sure to be meant.
-    let mut surely = median_estimate(&ratios).map(|ratio| widened(ratio, SYSTEMATIC));
+    let mut low = surely_above(&ratios);
     if let (
         Fabric::Paths {
             paths: count,
@@ -214,20 +212,118 @@ fn direction(
     ) = (fitted.hypothesis.fabric, paths)
     {
         found.take_paths(fitted, paths, (count, each_bits_per_sec), (rack, index));
-        surely = found.ratio;
+        low = found.ratio.and_then(|ratio| ratio.low).or(low);
     }
-    // Without an interval every round must agree.
-    let low = surely
-        .and_then(|ratio| ratio.low)
-        .or_else(|| ratios.iter().copied().reduce(f64::min));
     let is_sure = full.len() >= MIN_ROUNDS || fitted.capacities.paths > 1;
-    // What hashes alone may do shows no limit.
-    let is_limit = is_sure
-        && low.is_some_and(|low| left * low * (1.0 + SYSTEMATIC) > 1.0 / (1.0 - MIN_EFFECT));
-    if !is_limit {
+    if !(is_sure && is_beyond_hashes(low, left)) {
         found.leave_open(fitted, &sums, levels, (rack, index));
     }
     found
+}
+
+/// Rounds in which the fit finds the links full, and that asked for more.
+fn full_rounds(sums: &[Sum]) -> Vec<&Sum> {
+    let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - MIN_EFFECT) > sum.capacity;
+    let asked: Vec<&Sum> = sums.iter().filter(asks_more).collect();
+    with_most_cpu(&asked)
+}
+
+/// What the ratio is above. Whole order statistics assume nothing of the rounds: who is accused is
+/// sure to be meant. Without an interval every round must agree.
+fn surely_above(ratios: &[f64]) -> Option<f64> {
+    let surely = median_estimate(ratios).map(|ratio| widened(ratio, SYSTEMATIC));
+    let low = surely.and_then(|ratio| ratio.low);
+    low.or_else(|| ratios.iter().copied().reduce(f64::min))
+}
+
+/// Whether links limit: what hashes alone may leave of what is asked shows no limit.
+fn is_beyond_hashes(ratio: Option<f64>, left: f64) -> bool {
+    ratio.is_some_and(|ratio| left * ratio * (1.0 + SYSTEMATIC) > 1.0 / (1.0 - MIN_EFFECT))
+}
+
+/// Links that hosts share to the rest.
+pub(super) enum Tier {
+    /// Of a rack.
+    Rack(usize),
+    /// Of a pod, with its racks.
+    Pod(usize, Vec<usize>),
+}
+
+impl Tier {
+    /// Whether a flow passes them on its way out, for index 0, or in.
+    fn has(&self, rounds: &Rounds, racks: (usize, usize), index: usize) -> bool {
+        let is_end = |(from, to): (usize, usize), own| [from, to][index] == own;
+        match self {
+            Self::Rack(rack) => is_end(racks, *rack),
+            Self::Pod(pod, _) => {
+                let pods = rounds.paths.pods_between(racks);
+                pods.is_some_and(|pods| is_end(pods, *pod))
+            }
+        }
+    }
+
+    fn capacity(&self, capacities: &Capacities, index: usize) -> f64 {
+        let resources = match self {
+            Self::Rack(rack) => {
+                let first = [capacities.up(*rack, 0), capacities.down(*rack, 0)][index];
+                first..first + capacities.paths
+            }
+            Self::Pod(pod, _) => {
+                let at = [capacities.out_of_pod(*pod), capacities.into_pod(*pod)][index];
+                at..at + 1
+            }
+        };
+        capacities.bits_per_sec[resources].iter().sum()
+    }
+
+    /// What the hosts can do together.
+    fn hosts_bits_per_sec(&self, fitted: &Fitted<'_>) -> f64 {
+        let of_rack = |rack: &usize| fitted.hypothesis.hosts_bits_per_sec(fitted.rounds, *rack);
+        match self {
+            Self::Rack(rack) => of_rack(rack),
+            Self::Pod(_, racks) => racks.iter().map(of_rack).sum(),
+        }
+    }
+}
+
+/// Links that carry less than their hosts can do.
+#[derive(Clone, Debug)]
+pub(crate) struct Limiting {
+    pub(crate) hosts_bits_per_sec: f64,
+    pub(crate) capacity: Estimate,
+    /// Hosts over capacity.
+    pub(crate) ratio: Estimate,
+    /// Rounds that the value rests on.
+    pub(crate) rounds: usize,
+    /// Stage with most of them.
+    pub(crate) stage: Option<usize>,
+}
+
+/// One direction of a tier's links, if it limits; `left` is what hashes may leave of so many
+/// connections.
+pub(super) fn limiting(
+    fitted: &Fitted<'_>,
+    tier: &Tier,
+    index: usize,
+    left: impl Fn(f64) -> f64,
+) -> Option<Limiting> {
+    let levels = Levels::new(fitted);
+    let sums = sums(fitted, tier, index);
+    let hosts = tier.hosts_bits_per_sec(fitted);
+    let full = full_rounds(&sums);
+    let values: Vec<f64> = full.iter().map(|sum| sum.bits_per_sec).collect();
+    let of_round = |sum: &&Sum| hosts * levels.near(sum.time_ns) / sum.bits_per_sec;
+    let ratios: Vec<f64> = full.iter().map(of_round).collect();
+    let left: Vec<f64> = full.iter().map(|sum| left(sum.connections)).collect();
+    let is_sure = full.len() >= MIN_ROUNDS;
+    (is_sure && is_beyond_hashes(surely_above(&ratios), median(&left)?)).then_some(())?;
+    Some(Limiting {
+        hosts_bits_per_sec: hosts,
+        capacity: median_estimate(&values)?,
+        ratio: widened(interpolated_median_estimate(&ratios)?, SYSTEMATIC),
+        rounds: full.len(),
+        stage: most_common(full.iter().map(|sum| sum.stage)),
+    })
 }
 
 impl RackDirection {
@@ -369,7 +465,7 @@ fn is_meant(direction: Direction, index: usize) -> bool {
     }
 }
 
-/// What left, or entered, a rack in one round.
+/// What left, or entered, a tier in one round.
 struct Sum {
     stage: usize,
     time_ns: Option<i64>,
@@ -384,16 +480,9 @@ struct Sum {
     is_full: bool,
 }
 
-fn sums(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<Sum> {
+fn sums(fitted: &Fitted<'_>, tier: &Tier, index: usize) -> Vec<Sum> {
     let rounds = fitted.rounds;
-    let first = if index == 0 {
-        fitted.capacities.up(rack, 0)
-    } else {
-        fitted.capacities.down(rack, 0)
-    };
-    let capacity: f64 = fitted.capacities.bits_per_sec[first..first + fitted.capacities.paths]
-        .iter()
-        .sum();
+    let capacity = tier.capacity(&fitted.capacities, index);
     let mut all = Vec::new();
     for (at, round) in rounds.rounds.iter().enumerate() {
         let mut sum = Sum {
@@ -408,10 +497,10 @@ fn sums(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<Sum> {
         };
         let (mut flows, mut load) = (0.0, 0.0);
         for (slot, obs) in rounds.of(round).iter().enumerate() {
-            let Some((from, to)) = obs.racks else {
-                continue;
-            };
-            if [from, to][index] != rack {
+            if !obs
+                .racks
+                .is_some_and(|racks| tier.has(rounds, racks, index))
+            {
                 continue;
             }
             load += fitted.predicted[at][slot].bits_per_sec;

@@ -28,6 +28,7 @@ mod pairs_missing;
 mod path_loss;
 mod paths;
 mod peers;
+mod pod_uplinks;
 mod receive_drops;
 mod receive_window;
 mod send_buffer;
@@ -69,6 +70,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         stated_nic::find(case),
         below_link::find(case),
         uplink::find(case),
+        pod_uplinks::find(case),
         paths::find(case),
         bad_path::find(case).into_iter().collect(),
         black_hole::find(case).into_iter().collect(),

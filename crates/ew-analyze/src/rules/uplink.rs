@@ -3,6 +3,7 @@
 use super::case::Case;
 use crate::fit::{Direction, Location, RackDirection, Reach};
 use crate::precision::confidence;
+use crate::stats::together;
 use crate::words::{plain, quantity};
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
@@ -11,7 +12,7 @@ use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeSet;
 
 /// Ratios within this factor of one another are reported together.
-const ALIKE: f64 = 1.1;
+pub(super) const ALIKE: f64 = 1.1;
 /// How far an interval's low end may lie above what was configured.
 const CONFIGURED_TOLERANCE: f64 = 1.05;
 /// The same of a value without an interval.
@@ -90,7 +91,8 @@ fn are_alike(limits: &[Limit<'_>]) -> bool {
 }
 
 fn finding(case: &Case<'_>, limits: &[Limit<'_>]) -> Finding {
-    let estimate = together(limits);
+    let ratios: Vec<Estimate> = limits.iter().map(|limit| limit.ratio).collect();
+    let estimate = together(&ratios);
     let configured = case.observations.run.plan.expect.oversubscription;
     let is_worse = configured.is_some_and(|configured| match estimate.low {
         Some(low) => low > configured * CONFIGURED_TOLERANCE,
@@ -175,23 +177,6 @@ fn subject(case: &Case<'_>, racks: &BTreeSet<RackId>) -> Subject {
             to: both.1,
         },
         _ => Subject::Run,
-    }
-}
-
-/// One estimate for directions that are alike: the middle, with an interval that contains them all.
-fn together(limits: &[Limit<'_>]) -> Estimate {
-    let values: Vec<f64> = limits.iter().map(|limit| limit.ratio.value).collect();
-    let lows: Option<Vec<f64>> = limits.iter().map(|limit| limit.ratio.low).collect();
-    let highs: Option<Vec<f64>> = limits.iter().map(|limit| limit.ratio.high).collect();
-    Estimate {
-        value: crate::stats::median(&values).unwrap_or(1.0),
-        low: lows.and_then(|lows| lows.into_iter().min_by(f64::total_cmp)),
-        high: highs.and_then(|highs| highs.into_iter().max_by(f64::total_cmp)),
-        samples: limits
-            .iter()
-            .map(|limit| limit.ratio.samples)
-            .min()
-            .unwrap_or(0),
     }
 }
 

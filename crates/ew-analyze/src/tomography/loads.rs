@@ -1,16 +1,19 @@
-//! What each traced path carried in the stages that load all paths in part.
+//! What each traced path was asked to carry in the stages that load all paths in part.
 //!
 //! Hashing is uneven: at three quarters load, and with few connections at half, a healthy path may
-//! be asked for more than it carries. But it is full then, and carries as much as any path of its
-//! rack ever did; a bad one carries less.
+//! be asked for more than it carries, as far as any path of its rack ever carried. It is full then,
+//! and what its connections lose shows nothing. What is asked is what flows' better connections
+//! do: what starved or missing ones carry is less, and may still be sent in bursts.
 //!
 //! Of large racks not all connections are traced. The others are on any path: each may have carried
-//! its share of them and, since few hash unevenly, two standard deviations more.
+//! its share of them and, since few hash unevenly, more.
 
+use super::PACE;
 use super::connections::{Key, connections_of};
 use super::traces::Traces;
 use crate::criteria::MIN_EFFECT;
 use crate::observations::{Observations, RoundView, StageView};
+use crate::stats::quantile;
 use ew_model::HostId;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -30,13 +33,13 @@ impl Link {
     }
 }
 
-/// Standard deviations above the mean that the connections of unknown path may be on one.
-const DEVIATIONS: f64 = 2.0;
+/// Chance that on any link of a run more connections of unknown path are than is thought possible.
+const CHANCE: f64 = 0.01;
 
-/// What goes over a link, or may.
+/// What is asked of a link, or may be.
 #[derive(Clone, Copy, Debug, Default)]
-struct Carried {
-    /// Of connections whose path is known.
+struct Asked {
+    /// By connections whose path is known.
     known: f64,
     /// The max that the others may add.
     possible: f64,
@@ -50,19 +53,42 @@ struct Untraced {
 }
 
 impl Untraced {
-    /// The max of it that may be on a path that is such a part of all.
-    fn on_part(self, part: f64) -> f64 {
+    /// The max of it that may be on a path that is such a part of all, of so many links: counts
+    /// exceed their mean by z standard deviations with a chance below exp(-z^2 / 2) (Chernoff).
+    fn on_part(self, part: f64, links: usize) -> f64 {
         let each = self.rate / self.connections.max(1.0);
         let mean = self.connections * part;
-        each * (mean + DEVIATIONS * mean.sqrt()).min(self.connections)
+        let deviations = (2.0 * (links as f64 / CHANCE).ln()).sqrt();
+        each * (mean + deviations * mean.sqrt()).min(self.connections)
     }
+}
+
+/// What each connection of a stage asks for, by the pair of hosts: what most connections of its
+/// flow reach, in the round in which they reach most.
+type Paces = BTreeMap<(HostId, HostId), BTreeMap<Key, f64>>;
+
+fn paces(stage: &StageView<'_>) -> Paces {
+    let mut paces = Paces::new();
+    for row in stage.rounds.iter().flat_map(|round| &round.records) {
+        let seen = connections_of(row);
+        let rates: Vec<f64> = seen.iter().map(|seen| seen.rate).collect();
+        let Some(pace) = quantile(&rates, PACE) else {
+            continue;
+        };
+        let of_pair = paces.entry((row.src, row.dst)).or_default();
+        for seen in seen {
+            let known = of_pair.entry(seen.key).or_default();
+            *known = known.max(pace);
+        }
+    }
+    paces
 }
 
 /// The sums of all rounds, in the unit of the connections' rates.
 #[derive(Debug, Default)]
 pub(super) struct Loads<'a> {
     /// By stage and index of the round.
-    rounds: BTreeMap<(usize, usize), BTreeMap<Link, Carried>>,
+    rounds: BTreeMap<(usize, usize), BTreeMap<Link, Asked>>,
     /// The most that one of a rack's links carried, over the weight of its path.
     most: BTreeMap<(usize, bool), f64>,
     racks: BTreeMap<HostId, usize>,
@@ -83,51 +109,74 @@ impl<'a> Loads<'a> {
             ..Self::default()
         };
         for (at, stage) in stages.iter().enumerate() {
+            let paces = paces(stage);
             for (index, round) in stage.rounds.iter().enumerate() {
-                loads.add((at, index), round);
+                loads.note_carried(round);
+                let planned = stage.stage.rounds.get(round.index.0 as usize);
+                let planned = planned.map_or(&round.flows, |planned| &planned.flows);
+                let connections = planned
+                    .iter()
+                    .filter_map(|flow| paces.get(&(flow.src, flow.dst)));
+                let asked = loads.asked(connections.flatten());
+                loads.rounds.insert((at, index), asked);
             }
         }
         loads
     }
 
-    fn add(&mut self, round_at: (usize, usize), round: &RoundView<'_>) {
-        let mut sums: BTreeMap<Link, Carried> = BTreeMap::new();
-        let mut untraced: BTreeMap<(usize, Option<usize>), Untraced> = BTreeMap::new();
+    fn note_carried(&mut self, round: &RoundView<'_>) {
+        let mut sums: BTreeMap<Link, f64> = BTreeMap::new();
         for seen in round.records.iter().flat_map(|row| connections_of(row)) {
-            let links = self.links(&seen.key);
-            for link in &links {
-                sums.entry(*link).or_default().known += seen.rate;
+            for link in self.links(&seen.key) {
+                *sums.entry(link).or_default() += seen.rate;
             }
-            let ways = self.racks_of(&seen.key).filter(|_| links.is_empty());
+        }
+        for (link, carried) in sums {
+            let carried = carried / self.weight(&link);
+            let most = self.most.entry(link.end()).or_default();
+            *most = most.max(carried);
+        }
+    }
+
+    fn asked<'p>(
+        &self,
+        connections: impl Iterator<Item = (&'p Key, &'p f64)>,
+    ) -> BTreeMap<Link, Asked> {
+        let mut sums: BTreeMap<Link, Asked> = BTreeMap::new();
+        let mut untraced: BTreeMap<(usize, Option<usize>), Untraced> = BTreeMap::new();
+        for (key, pace) in connections {
+            let links = self.links(key);
+            for link in &links {
+                sums.entry(*link).or_default().known += pace;
+            }
+            let ways = self.racks_of(key).filter(|_| links.is_empty());
             for way in ways
                 .into_iter()
                 .flat_map(|(from, into)| [(from, None), (from, Some(into))])
             {
                 let unknown = untraced.entry(way).or_default();
                 unknown.connections += 1.0;
-                unknown.rate += seen.rate;
+                unknown.rate += pace;
             }
         }
-        for (link, carried) in &mut sums {
-            let weight = self.weight(link);
+        let links = sums.len();
+        for (link, asked) in &mut sums {
             let all = self.traces.map_or(1.0, |it| it.weights_of(link.from));
+            let part = self.weight(link) / all;
             let unknown = untraced.get(&(link.from, link.into));
-            carried.possible = unknown.map_or(0.0, |unknown| unknown.on_part(weight / all));
-            let most = self.most.entry(link.end()).or_default();
-            *most = most.max(carried.known / weight);
+            asked.possible = unknown.map_or(0.0, |unknown| unknown.on_part(part, links));
         }
-        self.rounds.insert(round_at, sums);
+        sums
     }
 
     /// Whether a connection's path is full in a round, as a healthy one may be.
     pub(super) fn is_full(&self, round_at: (usize, usize), key: &Key) -> bool {
         let sums = self.rounds.get(&round_at);
         self.links(key).into_iter().any(|link| {
-            let carried = sums.and_then(|sums| sums.get(&link)).copied();
+            let asked = sums.and_then(|sums| sums.get(&link)).copied();
             let most = self.most.get(&link.end()).copied();
-            carried.zip(most).is_some_and(|(carried, most)| {
-                let carries = carried.known + carried.possible;
-                carries > (1.0 - MIN_EFFECT) * self.weight(&link) * most
+            asked.zip(most).is_some_and(|(asked, most)| {
+                asked.known + asked.possible > (1.0 - MIN_EFFECT) * self.weight(&link) * most
             })
         })
     }

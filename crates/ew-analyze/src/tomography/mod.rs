@@ -185,9 +185,11 @@ pub(crate) fn tomography(
     let black_hole = black_hole.map(|found| {
         let ended = by_length(&traces.ended, traces);
         let ended: Vec<Stratum> = ended.into_iter().map(Stratum::new).collect();
+        // What leaves over a hole never arrives; what returns over one fails by the hash of the
+        // way back, over every router.
         match members::bad_member(&ended, traces, racks) {
-            Some(member) => found.at(member),
-            None => found.in_place_of_lost(&mut lost_members, traces),
+            Some(member) if member.bad == member.connections => found.at(member),
+            _ => found.in_place_of_lost(&mut lost_members, traces),
         }
     });
     if quality.is_invalid() {

@@ -64,8 +64,6 @@ impl Traces {
         let hop = parting_hop(&traced);
         let mut traces = Self::default();
         for one in traced {
-            let length = traces.lengths.entry(one.racks).or_default();
-            *length = one.path.hops.len().max(*length);
             let fork = traces.forks.entry(one.racks.0).or_default();
             let ways = fork.to.entry(one.racks.1).or_default();
             match one.router(hop) {
@@ -78,6 +76,8 @@ impl Traces {
                 None => fork.cut += usize::from(one.ends_before(hop)),
             }
             if one.path.is_complete {
+                let length = traces.lengths.entry(one.racks).or_default();
+                *length = one.path.hops.len().max(*length);
                 traces.ends.add(one.racks, &one.path.hops);
             }
             traces.ended.push(one.judged(hop));
@@ -90,6 +90,24 @@ impl Traces {
     /// Routers between two racks: where there are more, connections meet more that may be full.
     pub(super) fn length(&self, racks: (usize, usize)) -> usize {
         self.lengths.get(&racks).copied().unwrap_or_default()
+    }
+
+    /// The pod of each of the racks: racks are of one if fewer routers are between them than
+    /// between those farthest apart. Empty where that divides them into no groups.
+    pub(crate) fn pods(&self, racks: usize) -> Vec<usize> {
+        let farthest = self.lengths.values().max().copied().unwrap_or_default();
+        let between = |a, b| self.length((a, b)).max(self.length((b, a)));
+        let is_near = |a, b| (1..farthest).contains(&between(a, b));
+        let (mut pod_of, mut pods) = (Vec::new(), 0);
+        for rack in 0..racks {
+            let near = (0..rack).find(|other| is_near(*other, rack));
+            pods += usize::from(near.is_none());
+            pod_of.push(near.map_or(pods - 1, |other| pod_of[other]));
+        }
+        let mut pairs = (0..racks).flat_map(|a| (0..a).map(move |b| (a, b)));
+        let are_groups = (2..racks).contains(&pods)
+            && pairs.all(|(a, b)| is_near(a, b) == (pod_of[a] == pod_of[b]));
+        if are_groups { pod_of } else { Vec::new() }
     }
 
     /// How wide a router's path is, in the narrowest of its rack.

@@ -80,7 +80,7 @@ pub use slow_pair::{PairRate, SlowPair, SlowPairs};
 pub use starved_host::{StarvedHost, StarvedRate};
 pub use stated_nic::BelowConfiguredNic;
 pub use tool_limit::{BusyThread, SingleThread};
-pub use uplink::{Oversubscribed, UplinkLimit, UplinkRivals};
+pub use uplink::{Oversubscribed, OversubscribedPods, PodLimit, UplinkLimit, UplinkRivals};
 pub use why::Why;
 
 use schemars::JsonSchema;
@@ -145,6 +145,8 @@ pub enum Details {
     OddMtu(OddMtu),
     /// Racks whose uplinks limit their hosts.
     Oversubscribed(Oversubscribed),
+    /// Pods whose links to the rest limit their hosts.
+    OversubscribedPods(OversubscribedPods),
     /// Parallel paths by what flows get.
     PathsByRates(PathsByRates),
     /// Parallel paths by their routers.

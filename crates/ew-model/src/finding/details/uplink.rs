@@ -1,4 +1,4 @@
-//! A rack's uplinks carry less than its hosts could send or receive.
+//! A rack's uplinks, or a pod's, carry less than its hosts could send or receive.
 
 use super::Directions;
 use crate::estimate::Estimate;
@@ -53,4 +53,35 @@ pub struct UplinkRivals {
     pub explained: usize,
     /// Flows that they carry.
     pub touched: usize,
+}
+
+/// Pods, racks that are nearer to one another than to the rest, whose links to the rest limit
+/// their hosts, alike.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct OversubscribedPods {
+    /// The racks of each.
+    pub pods: Vec<Vec<RackId>>,
+    /// Which way.
+    pub directions: Directions,
+    /// What the hosts could do, over what the links carry.
+    pub ratio: Estimate,
+    /// What it rests on, per pod and direction; of many the first.
+    pub limits: Vec<PodLimit>,
+}
+
+/// One direction of a pod.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct PodLimit {
+    /// The pod's racks.
+    pub racks: Vec<RackId>,
+    /// Which way, never both.
+    pub direction: Directions,
+    /// Payload that the links carry.
+    pub capacity_bits_per_sec: f64,
+    /// What the pod's hosts could send or receive.
+    pub hosts_bits_per_sec: f64,
+    /// Rounds that showed it.
+    pub rounds: usize,
+    /// The stage whose flows showed it.
+    pub stage: Option<String>,
 }

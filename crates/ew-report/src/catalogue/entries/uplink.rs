@@ -1,10 +1,13 @@
-//! A rack's uplinks carry less than its hosts could send or receive.
+//! A rack's uplinks, or a pod's, carry less than its hosts could send or receive.
 
 use crate::catalogue::phrases::{count, directions, rack_list, ratio};
 use crate::catalogue::{Entry, Headline, proof};
 use ew_model::Inventory;
+use ew_model::RackId;
 use ew_model::finding::Evidence;
-use ew_model::finding::details::{Directions, Oversubscribed, UplinkLimit, UplinkRivals};
+use ew_model::finding::details::{
+    Directions, Oversubscribed, OversubscribedPods, PodLimit, UplinkLimit, UplinkRivals,
+};
 use ew_model::units::format_bits_per_sec;
 
 impl Entry for Oversubscribed {
@@ -44,6 +47,57 @@ impl Entry for Oversubscribed {
             "nothing to do while jobs are placed with this in mind".into()
         }
     }
+}
+
+impl Entry for OversubscribedPods {
+    fn headline(&self, names: &Inventory) -> Headline {
+        let who = match self.pods.as_slice() {
+            [one] => pod(names, one),
+            [one, other] => format!("{} and {}", pod(names, one), pod(names, other)),
+            many => format!("{} pods", many.len()),
+        };
+        Headline::new(format!(
+            "{who}: oversubscribed {} {}",
+            ratio(&self.ratio),
+            directions(self.directions)
+        ))
+    }
+
+    fn evidence(&self, names: &Inventory) -> Vec<Evidence> {
+        let of = |limit: &PodLimit| carried_to_rest(limit, names);
+        self.limits.iter().map(of).collect()
+    }
+
+    fn next_step(&self, _: &Inventory) -> String {
+        "if not intended: compare the number and speed of links that are up between the pod's spines and the tier above with the design; \
+         place jobs inside one pod meanwhile"
+            .into()
+    }
+}
+
+/// "pod of rack1 and rack2".
+fn pod(names: &Inventory, racks: &[RackId]) -> String {
+    format!("pod of {}", rack_list(names, racks))
+}
+
+fn carried_to_rest(limit: &PodLimit, names: &Inventory) -> Evidence {
+    let hosts: usize = (limit.racks.iter())
+        .map(|rack| names.hosts_in(*rack).len())
+        .sum();
+    let stage = limit.stage.as_ref();
+    let stage = stage.map_or(String::new(), |stage| format!(", stage `{stage}`"));
+    proof(
+        format!(
+            "{} {}: links to the other racks carry {} of payload, its {} {} ({})",
+            pod(names, &limit.racks),
+            directions(limit.direction),
+            format_bits_per_sec(limit.capacity_bits_per_sec),
+            count(hosts, "host"),
+            format_bits_per_sec(limit.hosts_bits_per_sec),
+            count(limit.rounds, "round"),
+        ),
+        format!("flows.parquet: src_rack and dst_rack of different pods{stage}"),
+    )
 }
 
 /// "rack2", "rack1 and rack2", "all 6 racks", "39 of 40 racks".

@@ -3,7 +3,9 @@
 use super::{estimate, golden, golden_among, rack};
 use crate::common;
 use ew_model::finding::Details;
-use ew_model::finding::details::{Directions, Oversubscribed, UplinkLimit, UplinkRivals};
+use ew_model::finding::details::{
+    Directions, Oversubscribed, OversubscribedPods, PodLimit, UplinkLimit, UplinkRivals,
+};
 
 #[test]
 fn of_one_rack_and_of_both() {
@@ -41,7 +43,27 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
             "one rack receives, unlike others",
             Details::Oversubscribed(receiving),
         ),
+        ("one pod", Details::OversubscribedPods(pods(&[&[1, 2]]))),
+        ("two pods", Details::OversubscribedPods(pods(&[&[1], &[2]]))),
     ]
+}
+
+fn pods(pods: &[&[u32]]) -> OversubscribedPods {
+    let racks = |pod: &&[u32]| pod.iter().map(|number| rack(*number)).collect::<Vec<_>>();
+    let limit = |pod: &&[u32]| PodLimit {
+        racks: racks(pod),
+        direction: Directions::Tx,
+        capacity_bits_per_sec: 382e6,
+        hosts_bits_per_sec: 764e6,
+        rounds: 4,
+        stage: Some("cross-rack".into()),
+    };
+    OversubscribedPods {
+        pods: pods.iter().map(racks).collect(),
+        directions: Directions::Tx,
+        ratio: estimate(2.0, 1.9, 2.1),
+        limits: pods.iter().map(limit).collect(),
+    }
 }
 
 fn oversubscribed(racks: &[u32], directions: Directions) -> Oversubscribed {

@@ -1,0 +1,82 @@
+//! A pod's links to the rest carry less than its hosts could send or receive.
+
+use super::case::Case;
+use super::uplink::ALIKE;
+use crate::fit::{Direction, PodLimit as Limit};
+use crate::precision::confidence;
+use crate::stats::together;
+use crate::words::{plain, quantity};
+use ew_model::RackId;
+use ew_model::analysis::Estimate;
+use ew_model::finding::details::{Directions, OversubscribedPods, PodLimit};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
+use std::collections::BTreeSet;
+
+/// Directions whose evidence is shown.
+const MAX_EVIDENCE: usize = 6;
+
+/// One for all pods and directions that are limited alike.
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let mut left: Vec<&Limit> = case.network.pods.iter().collect();
+    let mut findings = Vec::new();
+    while let Some(first) = left.first().map(|limit| limit.limiting.ratio.value) {
+        let is_alike =
+            |limit: &&Limit| (limit.limiting.ratio.value / first).ln().abs() < ALIKE.ln();
+        let (alike, others): (Vec<&Limit>, _) = left.into_iter().partition(is_alike);
+        findings.push(finding(case, &alike));
+        left = others;
+    }
+    findings
+}
+
+fn finding(case: &Case<'_>, limits: &[&Limit]) -> Finding {
+    let ratios: Vec<Estimate> = limits.iter().map(|limit| limit.limiting.ratio).collect();
+    let ratio = together(&ratios);
+    let pods: BTreeSet<Vec<RackId>> = limits.iter().map(|limit| racks(limit)).collect();
+    let has = |direction| limits.iter().any(|limit| limit.direction == direction);
+    Finding {
+        severity: Severity::Notice,
+        subject: Subject::Run,
+        cause: Cause::Uplink,
+        symptom: None,
+        measured: Some(quantity(&ratio, "ratio")),
+        expected: Some(plain(1.0, "ratio")),
+        confidence: confidence(Cause::Uplink),
+        details: Details::OversubscribedPods(OversubscribedPods {
+            pods: pods.into_iter().collect(),
+            directions: match (has(Direction::Tx), has(Direction::Rx)) {
+                (true, true) => Directions::Both,
+                (true, false) => Directions::Tx,
+                _ => Directions::Rx,
+            },
+            ratio,
+            limits: limits
+                .iter()
+                .take(MAX_EVIDENCE)
+                .map(|limit| proof(case, limit))
+                .collect(),
+        }),
+        cables: Vec::new(),
+    }
+}
+
+fn racks(limit: &Limit) -> Vec<RackId> {
+    limit
+        .racks
+        .iter()
+        .map(|rack| RackId(*rack as u32))
+        .collect()
+}
+
+fn proof(case: &Case<'_>, limit: &Limit) -> PodLimit {
+    let stages = &case.observations.stages;
+    let stage = limit.limiting.stage.and_then(|stage| stages.get(stage));
+    PodLimit {
+        racks: racks(limit),
+        direction: limit.direction.into(),
+        capacity_bits_per_sec: limit.limiting.capacity.value,
+        hosts_bits_per_sec: limit.limiting.hosts_bits_per_sec,
+        rounds: limit.limiting.rounds,
+        stage: stage.map(|stage| stage.stage.name.clone()),
+    }
+}
