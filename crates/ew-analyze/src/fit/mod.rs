@@ -31,6 +31,7 @@ mod rounds;
 mod score;
 mod search;
 mod splitmix;
+mod sums;
 mod uplinks;
 mod views;
 

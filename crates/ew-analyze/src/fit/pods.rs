@@ -2,9 +2,9 @@
 
 use super::fitted::Fitted;
 use super::hypothesis::{Direction, Effect, Hypothesis, Location, Part};
-use super::racks::{ABOVE, RACK_QUANTILES, SUM_QUANTILES, sums};
 use super::rounds::Rounds;
 use super::search::Search;
+use super::sums::{ABOVE, OWN_QUANTILES, SUM_QUANTILES, sums};
 use super::uplinks::{self, Limiting, Tier};
 use crate::stats::quantile;
 use std::f64::consts::TAU;
@@ -62,7 +62,7 @@ pub(super) fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> 
             (Direction::Both, &out),
         ] {
             let own = sums.get(&pod).into_iter();
-            let values = own.flat_map(|sums| RACK_QUANTILES.map(|share| quantile(sums, share)));
+            let values = own.flat_map(|sums| OWN_QUANTILES.map(|share| quantile(sums, share)));
             parts.extend(
                 values
                     .flatten()

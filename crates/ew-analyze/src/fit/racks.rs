@@ -6,16 +6,12 @@ use super::members::{self, Posterior};
 use super::noise::{ISOLATED_SIGMA, SPLIT_SIGMA, log_kernel};
 use super::rounds::Rounds;
 use super::search::{COARSE, Search, fabric_value, part_value};
+use super::sums::{ABOVE, OWN_QUANTILES, SUM_QUANTILES, sums};
 use super::{loss, pairs, pods};
 use crate::criteria::{EQUAL, MIN_EFFECT};
 use crate::stats::quantile;
 use std::collections::BTreeMap;
 
-/// Quantiles of the sums across that are tried as capacities, and a little above: a sum stays below
-/// what it could be.
-pub(super) const SUM_QUANTILES: [f64; 5] = [0.3, 0.5, 0.7, 0.9, 0.97];
-pub(super) const RACK_QUANTILES: [f64; 2] = [0.5, 0.8];
-pub(super) const ABOVE: f64 = 1.01;
 /// How unevenly TCP may split.
 const SPLITS: [f64; 4] = [0.15, 0.25, 0.45, 0.7];
 /// One pipe is less likely than this before parallel paths are taken instead.
@@ -89,28 +85,6 @@ fn fit_split(search: &mut Search<'_>, hypothesis: &mut Hypothesis) {
 /// Sums of what leaves each rack, by rack.
 fn sums_out(rounds: &Rounds) -> BTreeMap<usize, Vec<f64>> {
     sums(rounds, |(from, _)| Some(from))
-}
-
-/// Sums of flows between racks by what they share, of rounds whose flows show what that can do.
-pub(super) fn sums(
-    rounds: &Rounds,
-    shared: impl Fn((usize, usize)) -> Option<usize>,
-) -> BTreeMap<usize, Vec<f64>> {
-    let mut all: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for round in &rounds.rounds {
-        let mut of_round: BTreeMap<usize, (f64, bool)> = BTreeMap::new();
-        for obs in rounds.of(round) {
-            if let Some(at) = obs.racks.and_then(&shared) {
-                let (sum, shows) = of_round.entry(at).or_default();
-                *sum += obs.bits_per_sec;
-                *shows |= obs.doubt < 1.0;
-            }
-        }
-        for (at, (sum, _)) in of_round.into_iter().filter(|(_, (_, shows))| *shows) {
-            all.entry(at).or_default().push(sum);
-        }
-    }
-    all
 }
 
 /// The max that was asked of a rack's uplink, by hosts alone.
@@ -208,7 +182,7 @@ fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> {
                     members(capacities.up(rack, 0)).min(members(capacities.down(rack, 0)))
                 }
             };
-            let values = RACK_QUANTILES
+            let values = OWN_QUANTILES
                 .iter()
                 .filter_map(|share| Some(ABOVE * quantile(sums, *share)?));
             // Under a common limit a rack may also have more than the others.

@@ -25,6 +25,9 @@ pub(super) struct Judged {
     pub(super) retransmitted: f64,
 }
 
+/// The flow's connections at this quantile keep the pace.
+pub(super) const PACE: f64 = 0.75;
+
 /// A connection in one round.
 pub(super) struct Seen {
     pub(super) key: Key,

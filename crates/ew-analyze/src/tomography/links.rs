@@ -36,14 +36,16 @@ impl Ends {
         ways.entry((from, far)).or_default().extend(near);
     }
 
+    /// Links over which something arrived at a rack, where ends are numbered by link.
+    pub(super) fn links_into(&self, rack: usize) -> Option<usize> {
+        let (near, _) = self.near_in_use(rack)?;
+        Some(near.len())
+    }
+
     /// The one link over which nothing leaves a rack, although others arrive over it: by its near
     /// end, else by what others call its router.
     pub(super) fn unused_out_of(&self, rack: usize) -> Vec<(usize, IpAddr)> {
-        let (Some(far), Some(ways)) = (self.far.get(&rack), self.near.get(&rack)) else {
-            return Vec::new();
-        };
-        let near = ways.values().flatten().copied().collect();
-        let Some(in_use) = in_use(far, &near) else {
+        let Some((near, in_use)) = self.near_in_use(rack) else {
             return Vec::new();
         };
         let unused: Vec<(usize, IpAddr)> =
@@ -51,10 +53,20 @@ impl Ends {
         if !unused.is_empty() {
             return unused;
         }
-        let unused = ways.iter().filter(|(_, near)| near.is_disjoint(&in_use));
+        let ways = self.near.get(&rack).into_iter().flatten();
+        let unused = ways.filter(|(_, near)| near.is_disjoint(&in_use));
         unused
             .filter_map(|((from, router), _)| Some((*from, (*router)?)))
             .collect()
+    }
+}
+
+impl Ends {
+    /// The near ends of a rack's links, and those over which something leaves, too.
+    fn near_in_use(&self, rack: usize) -> Option<(BTreeSet<IpAddr>, BTreeSet<IpAddr>)> {
+        let near = self.near.get(&rack)?.values().flatten().copied().collect();
+        let in_use = in_use(self.far.get(&rack)?, &near)?;
+        Some((near, in_use))
     }
 }
 

@@ -8,12 +8,11 @@
 //! Of large racks not all connections are traced. The others are on any path: each may have carried
 //! its share of them and, since few hash unevenly, more.
 
-use super::PACE;
-use super::connections::{Key, connections_of};
+use super::connections::{Key, PACE, connections_of};
 use super::traces::Traces;
 use crate::criteria::MIN_EFFECT;
 use crate::observations::{Observations, RoundView, StageView};
-use crate::stats::quantile;
+use crate::stats::{median, quantile};
 use ew_model::HostId;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -45,14 +44,22 @@ struct Asked {
     possible: f64,
 }
 
-/// Connections from one rack to another whose path is not known.
+/// From a rack to all others or to one.
+type Way = (usize, Option<usize>);
+
+/// Connections whose path is not known.
 #[derive(Clone, Copy, Debug, Default)]
-struct Untraced {
+struct Unknown {
     connections: f64,
     rate: f64,
 }
 
-impl Untraced {
+impl Unknown {
+    fn add(&mut self, connections: f64, pace: f64) {
+        self.connections += connections;
+        self.rate += connections * pace;
+    }
+
     /// The max of it that may be on a path that is such a part of all, of so many links: counts
     /// exceed their mean by z standard deviations with a chance below exp(-z^2 / 2) (Chernoff).
     fn on_part(self, part: f64, links: usize) -> f64 {
@@ -63,25 +70,35 @@ impl Untraced {
     }
 }
 
-/// What each connection of a stage asks for, by the pair of hosts: what most connections of its
-/// flow reach, in the round in which they reach most.
-type Paces = BTreeMap<(HostId, HostId), BTreeMap<Key, f64>>;
+/// What the connections of a stage ask for.
+struct Paces {
+    /// Of each, by the pair of hosts: what most connections of its flow reach, in the round in
+    /// which they reach most.
+    of_pairs: BTreeMap<(HostId, HostId), BTreeMap<Key, f64>>,
+    /// The median flow's.
+    typical: f64,
+}
 
-fn paces(stage: &StageView<'_>) -> Paces {
-    let mut paces = Paces::new();
-    for row in stage.rounds.iter().flat_map(|round| &round.records) {
-        let seen = connections_of(row);
-        let rates: Vec<f64> = seen.iter().map(|seen| seen.rate).collect();
-        let Some(pace) = quantile(&rates, PACE) else {
-            continue;
-        };
-        let of_pair = paces.entry((row.src, row.dst)).or_default();
-        for seen in seen {
-            let known = of_pair.entry(seen.key).or_default();
-            *known = known.max(pace);
+impl Paces {
+    fn of(stage: &StageView<'_>) -> Self {
+        let mut of_pairs: BTreeMap<_, BTreeMap<Key, f64>> = BTreeMap::new();
+        let mut all = Vec::new();
+        for row in stage.rounds.iter().flat_map(|round| &round.records) {
+            let seen = connections_of(row);
+            let rates: Vec<f64> = seen.iter().map(|seen| seen.rate).collect();
+            let Some(pace) = quantile(&rates, PACE) else {
+                continue;
+            };
+            all.push(pace);
+            let of_pair = of_pairs.entry((row.src, row.dst)).or_default();
+            for seen in seen {
+                let known = of_pair.entry(seen.key).or_default();
+                *known = known.max(pace);
+            }
         }
+        let typical = median(&all).unwrap_or_default();
+        Self { of_pairs, typical }
     }
-    paces
 }
 
 /// The sums of all rounds, in the unit of the connections' rates.
@@ -109,15 +126,10 @@ impl<'a> Loads<'a> {
             ..Self::default()
         };
         for (at, stage) in stages.iter().enumerate() {
-            let paces = paces(stage);
+            let paces = Paces::of(stage);
             for (index, round) in stage.rounds.iter().enumerate() {
                 loads.note_carried(round);
-                let planned = stage.stage.rounds.get(round.index.0 as usize);
-                let planned = planned.map_or(&round.flows, |planned| &planned.flows);
-                let connections = planned
-                    .iter()
-                    .filter_map(|flow| paces.get(&(flow.src, flow.dst)));
-                let asked = loads.asked(connections.flatten());
+                let asked = loads.asked(stage, round, &paces);
                 loads.rounds.insert((at, index), asked);
             }
         }
@@ -138,32 +150,40 @@ impl<'a> Loads<'a> {
         }
     }
 
-    fn asked<'p>(
+    fn asked(
         &self,
-        connections: impl Iterator<Item = (&'p Key, &'p f64)>,
+        stage: &StageView<'_>,
+        round: &RoundView<'_>,
+        paces: &Paces,
     ) -> BTreeMap<Link, Asked> {
         let mut sums: BTreeMap<Link, Asked> = BTreeMap::new();
-        let mut untraced: BTreeMap<(usize, Option<usize>), Untraced> = BTreeMap::new();
-        for (key, pace) in connections {
-            let links = self.links(key);
-            for link in &links {
-                sums.entry(*link).or_default().known += pace;
-            }
-            let ways = self.racks_of(key).filter(|_| links.is_empty());
-            for way in ways
-                .into_iter()
-                .flat_map(|(from, into)| [(from, None), (from, Some(into))])
-            {
-                let unknown = untraced.entry(way).or_default();
-                unknown.connections += 1.0;
-                unknown.rate += pace;
+        let mut unknown: BTreeMap<Way, Unknown> = BTreeMap::new();
+        let planned = stage.stage.rounds.get(round.index.0 as usize);
+        for flow in planned.map_or(&round.flows, |planned| &planned.flows) {
+            let Some(connections) = paces.of_pairs.get(&(flow.src, flow.dst)) else {
+                // One that has no figure may have sent over those of its connections that opened.
+                let streams = f64::from(stage.stage.workload.streams);
+                for way in self.ways(flow.src, flow.dst) {
+                    unknown.entry(way).or_default().add(streams, paces.typical);
+                }
+                continue;
+            };
+            for (key, pace) in connections {
+                let links = self.links(key);
+                for link in &links {
+                    sums.entry(*link).or_default().known += pace;
+                }
+                let is_traced = !links.is_empty();
+                for way in self.ways(key.src, key.dst).filter(|_| !is_traced) {
+                    unknown.entry(way).or_default().add(1.0, *pace);
+                }
             }
         }
         let links = sums.len();
         for (link, asked) in &mut sums {
             let all = self.traces.map_or(1.0, |it| it.weights_of(link.from));
             let part = self.weight(link) / all;
-            let unknown = untraced.get(&(link.from, link.into));
+            let unknown = unknown.get(&(link.from, link.into));
             asked.possible = unknown.map_or(0.0, |unknown| unknown.on_part(part, links));
         }
         sums
@@ -188,18 +208,22 @@ impl<'a> Loads<'a> {
     /// Out of its rack, and into the other. None where its path is not known or inside a rack.
     fn links(&self, key: &Key) -> Vec<Link> {
         let via = self.traces.and_then(|traces| traces.via(key));
-        let Some(((from, into), via)) = self.racks_of(key).zip(via) else {
+        let Some(((from, into), via)) = self.racks_of(key.src, key.dst).zip(via) else {
             return Vec::new();
         };
         let link = |into| Link { from, via, into };
         vec![link(None), link(Some(into))]
     }
 
+    /// From a host's rack, and into another's.
+    fn ways(&self, src: HostId, dst: HostId) -> impl Iterator<Item = Way> {
+        let racks = self.racks_of(src, dst).into_iter();
+        racks.flat_map(|(from, into)| [(from, None), (from, Some(into))])
+    }
+
     /// From which rack to which other.
-    fn racks_of(&self, key: &Key) -> Option<(usize, usize)> {
+    fn racks_of(&self, src: HostId, dst: HostId) -> Option<(usize, usize)> {
         let rack = |host| self.racks.get(&host).copied();
-        rack(key.src)
-            .zip(rack(key.dst))
-            .filter(|(from, into)| from != into)
+        rack(src).zip(rack(dst)).filter(|(from, into)| from != into)
     }
 }

@@ -146,6 +146,8 @@ fn lost_member(
     max: usize,
     price: f64,
 ) -> Option<LostMember> {
+    // A router that has no way back to the rack that sends does not answer it.
+    let max = traces.ends.links_into(rack).unwrap_or_default().max(max);
     // No router answered, as in a network that is all one subnet: there are no paths to lose.
     if max == 0 {
         return None;

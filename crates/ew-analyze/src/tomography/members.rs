@@ -47,6 +47,8 @@ pub(super) struct Stratum {
     routers: BTreeMap<(usize, IpAddr), Vec<Judged>>,
     /// All of them.
     traced: Count,
+    /// Of those that each rack sends over its worst router.
+    worst: BTreeMap<usize, Count>,
     /// By how much less log-likelihoods count, since connections that share something are bad
     /// together.
     dispersion: f64,
@@ -67,14 +69,13 @@ impl Stratum {
         for ((rack, _), own) in &routers {
             racks.entry(*rack).or_default().push(Count::of(own));
         }
-        let ordinary: Vec<Count> = racks
-            .into_values()
-            .flat_map(|mut counts| {
-                counts.sort_by(|a, b| a.share().total_cmp(&b.share()));
-                counts.pop();
-                counts
-            })
-            .collect();
+        let mut worst = BTreeMap::new();
+        let mut ordinary: Vec<Count> = Vec::new();
+        for (rack, mut counts) in racks {
+            counts.sort_by(|a, b| a.share().total_cmp(&b.share()));
+            worst.extend(counts.pop().map(|count| (rack, count)));
+            ordinary.extend(counts);
+        }
         let sum = |figure: fn(&Count) -> f64| ordinary.iter().map(figure).sum::<f64>();
         let share = Count {
             bad: sum(|count| count.bad),
@@ -89,8 +90,18 @@ impl Stratum {
         Self {
             dispersion: (squares.sum::<f64>() / freedom).max(OVERDISPERSION),
             traced: Count::of(routers.values().flatten()),
+            worst,
             routers,
         }
+    }
+
+    /// All connections but those of one router, from `rack`, and those over the worst of each other
+    /// rack: it may be the same spine's.
+    fn others(&self, rack: usize, own: Count) -> Count {
+        let worst = self.worst.iter().filter(|(other, _)| **other != rack);
+        worst.fold(self.traced.without(own), |left, (_, worst)| {
+            left.without(*worst)
+        })
     }
 }
 
@@ -213,10 +224,10 @@ impl Piece {
             .collect();
         let own = Count::of(connections.iter().copied());
         // Those that are not traced may be over the same router.
-        let all = stratum.traced;
-        let others = Count {
-            bad: all.bad - own.bad,
-            all: all.all - own.all,
+        let others = stratum.others(self.from, own);
+        let all = Count {
+            bad: own.bad + others.bad,
+            all: own.all + others.all,
         };
         let attributable = (own.share() - others.share()) / (1.0 - others.share());
         if attributable < MIN_ATTRIBUTABLE {
@@ -257,6 +268,13 @@ impl Count {
             bad: count.bad + f64::from(u8::from(one.is_bad)),
             all: count.all + 1.0,
         })
+    }
+
+    fn without(self, some: Self) -> Self {
+        Self {
+            bad: self.bad - some.bad,
+            all: self.all - some.all,
+        }
     }
 
     /// Of bad ones; never 0 or 1.

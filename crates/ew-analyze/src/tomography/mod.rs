@@ -27,7 +27,7 @@ use crate::fit::{Direction, Network};
 use crate::observations::{Observations, RoundView, StageView};
 use crate::quality::{LITTLE_STARVATION, starvation};
 use crate::stats::{median, quantile};
-use connections::{Judged, Key, Seen, connections_of};
+use connections::{Judged, Key, PACE, Seen, connections_of};
 use ew_model::HostId;
 use ew_model::analysis::{RackAnalysis, RackPath};
 use ew_model::record::FlowRecord;
@@ -48,9 +48,6 @@ const MIN_ROUNDS: usize = 2;
 
 /// Loads, and sizes of paths, within this of each other (log-scale) are alike.
 const ALIKE: f64 = 0.05;
-
-/// The flow's connections at this quantile keep the pace.
-const PACE: f64 = 0.75;
 
 /// What is known of single paths.
 #[derive(Debug, Default)]
