@@ -43,6 +43,7 @@ def truth_of(record):
         "axes": [f"{len(racks)} racks", f"engines waited {100 * wait_share:.0f}% for CPU"],
         "faults": [] if record["healthy"] else list(filter(None, (fault_of(fault, racks) for fault in record["faults"]))),
         "ratios": [{way: ratio(rack, way) for way in ("up", "down")} for rack in racks],
+        "pod_ratio": pod_ratio(record["topology"]),
         "paths": max(len(rack["paths"]) for rack in racks),
         "is_starved": record["kind"] == STARVED or wait_share >= STARVED_WAIT_SHARE,
     }
@@ -63,6 +64,18 @@ def ratio(rack, way):
     usable = [path[way] for path in rack["paths"] if path["link-up"] and path[way]["routed"]]
     carried = sum(direction["rate-bits-per-sec"] for direction in usable)
     return sum(host["nic"][side] for host in rack["hosts"]) / carried
+
+
+def pod_ratio(topology):
+    """What the hosts of a pod send, at most, over what leads to another: as much as both reach of each core."""
+    pods = topology.get("pods") or []
+    rates = [[path["up"]["rate-bits-per-sec"] for path in pod["paths"]] for pod in pods]
+    carried = [sum(map(min, one, other)) for at, one in enumerate(rates) for other in rates[:at]]
+    sent = [0] * len(pods)
+    for rack in topology["racks"]:
+        if pods:
+            sent[rack["pod"]] += sum(host["nic"]["tx-bits-per-sec"] for host in rack["hosts"])
+    return max(sent) / min(carried) if carried else 1
 
 
 def fault_of(fault, racks):

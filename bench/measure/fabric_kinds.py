@@ -44,6 +44,8 @@ class PathFault(Fault):
         owner = self.target.partition("/")[0]
         if owner in ("spine", "all"):
             return finding.kind != "host" or owner == "all"
+        if owner == "pods":
+            return "pod of " in finding.sentence
         return finding.names(owner) or owner in words(finding.sentence)
 
     def direction(self):
@@ -251,6 +253,13 @@ def oversubscribed_unequal(dice):
     return unequal_racks(dice, sizes, ratio), faults
 
 
+def oversubscribed_pods(dice):
+    """Two paths of one pod, of which the other reaches the first one's core alone."""
+    more = "pods: [{racks: 2, paths: 1}, {racks: 2, paths: 2}]\n"
+    network = lab(4, 2, 40, dice.choice([1, 2]), more=more)
+    return network, [PathFault("oversubscribed pods", "pods", "2:1", UPLINK_CAUSES)]
+
+
 # --- All alike ---
 
 
@@ -294,6 +303,7 @@ FAULTY = {
     "spine lossy": on_spine("spine lossy", lossy),
     "oversubscribed paths": oversubscribed,
     "oversubscribed unequal": oversubscribed_unequal,
+    "oversubscribed pods": oversubscribed_pods,
     "uniformly slow": slow_by(cap_or_buffer),
 }
 

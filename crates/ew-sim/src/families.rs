@@ -243,6 +243,7 @@ impl Drawing {
             axes: self.axes,
             faults,
             ratios: ratios(&self.topology),
+            pod_ratio: 1.0,
             paths: self.paths,
             via,
             is_starved: self.noise.starvation.round_share > 0.0,

@@ -71,10 +71,26 @@ pub fn judge(truth: &Truth, analysis: &Analysis) -> Judgement {
     if truth.family == Family::Oversubscribed {
         judge_ratios(truth, analysis, &mut judgement);
     }
+    if truth.pod_ratio > OVERSUBSCRIBED {
+        judge_pods(truth, analysis, &mut judgement);
+    }
     for fault in &truth.faults {
         judge_fault(truth, fault, analysis, &mut judgement);
     }
     judgement
+}
+
+/// Whether pods' ratio is found, within [`RIGHT_WITHIN`].
+fn judge_pods(truth: &Truth, analysis: &Analysis, judgement: &mut Judgement) {
+    let mut findings = analysis.verdict.findings.iter();
+    let found = findings.find_map(|finding| match &finding.details {
+        Details::OversubscribedPods(found) => Some(found.ratio.value),
+        _ => None,
+    });
+    let is_close = found.is_some_and(|found| (found / truth.pod_ratio - 1.0).abs() <= RIGHT_WITHIN);
+    judgement.check("pods' ratio within 5%", is_close, || {
+        format!("pods: {found:?}, in truth {:.2}", truth.pod_ratio)
+    });
 }
 
 /// Whether it reports of a host, pair or rack that something is wrong there, or makes the run fail.
@@ -103,6 +119,9 @@ fn infers(cause: Cause) -> bool {
 
 /// Whether what a finding reports as wrong is what is wrong there.
 fn has_right_cause(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool {
+    if let Details::OversubscribedPods(_) = finding.details {
+        return truth.pod_ratio > OVERSUBSCRIBED;
+    }
     if finding.cause == Cause::Uplink && is_oversubscribed(truth, finding.subject) {
         return true;
     }

@@ -18,6 +18,10 @@ pub struct Truth {
     /// Per rack and direction: what its hosts' NICs carry over what its usable members carry. 1 or
     /// below: not oversubscribed.
     pub ratios: Vec<RackRatio>,
+    /// What a pod's hosts send over what leads from it to the others, where pods are; 1 or below:
+    /// not oversubscribed.
+    #[serde(default)]
+    pub pod_ratio: f64,
     /// Members of each rack's uplink, those that are down too.
     pub paths: u32,
     /// Addresses of the routers over which a bad member's connections go, by the rack that sends.
