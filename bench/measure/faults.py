@@ -36,7 +36,7 @@ TRUTH = "truth.json"
 
 # Findings that accuse nobody: what is worth knowing, and that flows could not be measured, which is counted separately.
 SILENT = "info"
-UNMEASURED = "cells-missing"
+UNMEASURED = {"cells-missing", "measurement-quality"}
 
 # Hosts of a lab share the machine's disks, so that what keeps one busy may be reported for any of them.
 DISK = "disk"
@@ -289,7 +289,7 @@ def judge(result, finished):
     """Right is: every fault is named, with the cause first that is the cause, and nobody else is accused."""
     result.sentence = finished.json["verdict"]["sentence"]
     every = findings_of(finished)
-    result.unmeasured = any(finding.cause == UNMEASURED for finding in every)
+    result.unmeasured = any(finding.cause in UNMEASURED for finding in every)
     result.findings = [finding for finding in every if reports(finding) and finding.cause not in FACTS.get(result.kind, ())]
     left = list(result.findings)
     missed, mistaken = [], []
@@ -307,7 +307,7 @@ def judge(result, finished):
 
 def reports(finding):
     """Whether a finding accuses."""
-    return finding.severity != SILENT and finding.cause != UNMEASURED
+    return finding.severity != SILENT and finding.cause not in UNMEASURED
 
 
 def follows(finding, fault, topology):
