@@ -183,6 +183,8 @@ fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool
             Cause::BadPath | Cause::LostPath | Cause::Uplink
         ),
         (Subject::RackPair { .. }, None) => are_two,
+        // Between two racks a spine's path is as well either rack's, in both directions.
+        (Subject::Rack { .. }, None) => are_two && may_be_every_rack(finding),
         // Between two racks nobody can know whose path it is.
         (Subject::RackPair { .. }, Some(_)) => are_two && finding.cause == Cause::LostPath,
         (Subject::Rack { rack: named }, Some(rack)) => {
@@ -200,6 +202,16 @@ fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool
         }
         _ => false,
     }
+}
+
+fn may_be_every_rack(finding: &Finding) -> bool {
+    let locations = match &finding.details {
+        Details::BadPathByRouter(found) => &found.locations,
+        Details::BadPathByShare(found) => &found.locations,
+        Details::BlackHole(found) => &found.locations,
+        _ => return false,
+    };
+    locations.contains(&PathLocation::EveryRack)
 }
 
 /// The racks and directions that a finding names, the likeliest first.
@@ -420,7 +432,9 @@ fn judge_member(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &m
     let Fault::Member { kind, .. } = fault else {
         return;
     };
-    if !matches!(kind, MemberFault::Narrow(_) | MemberFault::Loss(_)) {
+    // Of recorded labs the routers are not in the truth.
+    let is_asked = matches!(kind, MemberFault::Narrow(_) | MemberFault::Loss(_));
+    if !is_asked || truth.via.is_empty() {
         return;
     }
     let findings = analysis.verdict.findings.iter();

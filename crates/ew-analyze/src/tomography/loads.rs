@@ -17,19 +17,36 @@ use ew_model::HostId;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// One direction of a path: out of a rack over a router, or from there into another rack.
+/// A piece of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Link {
-    from: usize,
-    via: IpAddr,
-    into: Option<usize>,
+enum Link {
+    /// Out of a rack over a router, or from there into another rack.
+    OfRack { way: Way, via: IpAddr },
+    /// To a router above the racks' own tier, so many hops from the host that sends.
+    Above { hop: usize, router: IpAddr },
 }
 
 impl Link {
-    /// Links of one end are built alike but for their weights.
-    fn end(self) -> (usize, bool) {
-        self.into.map_or((self.from, false), |into| (into, true))
+    fn end(self) -> End {
+        match self {
+            Self::OfRack {
+                way: (from, None), ..
+            } => End::OutOf(from),
+            Self::OfRack {
+                way: (_, Some(into)),
+                ..
+            } => End::Into(into),
+            Self::Above { hop, .. } => End::Above(hop),
+        }
     }
+}
+
+/// Links of one end are built alike but for their weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    OutOf(usize),
+    Into(usize),
+    Above(usize),
 }
 
 /// Chance that on any link of a run more connections of unknown path are than is thought possible.
@@ -58,6 +75,13 @@ impl Unknown {
     fn add(&mut self, connections: f64, pace: f64) {
         self.connections += connections;
         self.rate += connections * pace;
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            connections: self.connections + other.connections,
+            rate: self.rate + other.rate,
+        }
     }
 
     /// The max of it that may be on a path that is such a part of all, of so many links: counts
@@ -107,7 +131,7 @@ pub(super) struct Loads<'a> {
     /// By stage and index of the round.
     rounds: BTreeMap<(usize, usize), BTreeMap<Link, Asked>>,
     /// The most that one of a rack's links carried, over the weight of its path.
-    most: BTreeMap<(usize, bool), f64>,
+    most: BTreeMap<End, f64>,
     racks: BTreeMap<HostId, usize>,
     traces: Option<&'a Traces>,
 }
@@ -180,11 +204,22 @@ impl<'a> Loads<'a> {
             }
         }
         let links = sums.len();
+        let mut at_hop: BTreeMap<End, f64> = BTreeMap::new();
+        for link in sums.keys() {
+            *at_hop.entry(link.end()).or_default() += 1.0;
+        }
+        let of_all = unknown.iter().filter(|((_, into), _)| into.is_none());
+        let of_all = of_all.fold(Unknown::default(), |all, (_, one)| all.and(*one));
         for (link, asked) in &mut sums {
-            let all = self.traces.map_or(1.0, |it| it.weights_of(link.from));
-            let part = self.weight(link) / all;
-            let unknown = unknown.get(&(link.from, link.into));
-            asked.possible = unknown.map_or(0.0, |unknown| unknown.on_part(part, links));
+            asked.possible = match link {
+                Link::OfRack { way, .. } => {
+                    let all = self.traces.map_or(1.0, |it| it.weights_of(way.0));
+                    let part = self.weight(link) / all;
+                    let unknown = unknown.get(way);
+                    unknown.map_or(0.0, |unknown| unknown.on_part(part, links))
+                }
+                Link::Above { .. } => of_all.on_part(1.0 / at_hop[&link.end()], links),
+            };
         }
         sums
     }
@@ -202,17 +237,26 @@ impl<'a> Loads<'a> {
     }
 
     fn weight(&self, link: &Link) -> f64 {
-        self.traces.map_or(1.0, |traces| traces.weight(link.via))
+        match link {
+            Link::OfRack { via, .. } => self.traces.map_or(1.0, |traces| traces.weight(*via)),
+            Link::Above { .. } => 1.0,
+        }
     }
 
-    /// Out of its rack, and into the other. None where its path is not known or inside a rack.
+    /// Out of its rack, into the other, and between. None where its path is not known or inside a
+    /// rack.
     fn links(&self, key: &Key) -> Vec<Link> {
-        let via = self.traces.and_then(|traces| traces.via(key));
-        let Some(((from, into), via)) = self.racks_of(key.src, key.dst).zip(via) else {
+        let Some((traces, via)) = self.traces.and_then(|it| Some((it, it.via(key)?))) else {
             return Vec::new();
         };
-        let link = |into| Link { from, via, into };
-        vec![link(None), link(Some(into))]
+        let of_rack = |way| Link::OfRack { way, via };
+        let of_racks = self.ways(key.src, key.dst).map(of_rack);
+        let above = traces.above(key).iter();
+        let above = above.map(|(hop, router)| Link::Above {
+            hop: *hop,
+            router: *router,
+        });
+        of_racks.chain(above).collect()
     }
 
     /// From a host's rack, and into another's.

@@ -17,6 +17,9 @@ use std::net::IpAddr;
 pub(crate) struct Traces {
     /// Where connections go, in the direction of the opening end's data.
     via: BTreeMap<Key, IpAddr>,
+    /// The routers after that one, with their hops, of connections that have others there than the
+    /// rack's own: paths may part again.
+    above: BTreeMap<Key, Vec<(usize, IpAddr)>>,
     /// By the rack that sends.
     pub(super) forks: BTreeMap<usize, Fork>,
     /// Of routers that take several times as many connections as the others of their rack: unequal
@@ -79,6 +82,9 @@ impl Traces {
                 let length = traces.lengths.entry(one.racks).or_default();
                 *length = one.path.hops.len().max(*length);
                 traces.ends.add(one.racks, &one.path.hops);
+                if one.path.hops.len() > hop + 2 {
+                    traces.above.insert(one.key, one.routers_after(hop));
+                }
             }
             traces.ended.push(one.judged(hop));
         }
@@ -127,6 +133,11 @@ impl Traces {
         self.via.get(key).copied()
     }
 
+    /// Routers above the tier in which a connection's path parts from others.
+    pub(super) fn above(&self, key: &Key) -> &[(usize, IpAddr)] {
+        self.above.get(key).map_or(&[], Vec::as_slice)
+    }
+
     /// Parallel paths of the rack that has most. `None` where no router answered.
     pub(crate) fn most_paths(&self) -> Option<u32> {
         let paths = self.forks.values().map(|fork| fork.members.len() as u32);
@@ -159,6 +170,12 @@ impl Traces {
 impl Traced<'_> {
     fn router(&self, hop: usize) -> Option<IpAddr> {
         self.path.hops.get(hop).copied().flatten()
+    }
+
+    fn routers_after(&self, hop: usize) -> Vec<(usize, IpAddr)> {
+        let hops = self.path.hops.iter().enumerate().skip(hop + 1);
+        hops.filter_map(|(at, router)| Some((at, (*router)?)))
+            .collect()
     }
 
     fn ends_before(&self, hop: usize) -> bool {
