@@ -233,12 +233,12 @@ impl Capacities {
         2 * self.hosts + (self.racks + rack) * self.paths + member
     }
 
-    pub(super) fn out_of_pod(&self, pod: usize) -> usize {
+    pub(super) fn pod_up(&self, pod: usize) -> usize {
         self.down(self.racks, 0) + pod
     }
 
-    pub(super) fn into_pod(&self, pod: usize) -> usize {
-        self.out_of_pod(self.pods) + pod
+    pub(super) fn pod_down(&self, pod: usize) -> usize {
+        self.pod_up(self.pods) + pod
     }
 
     fn apply(&mut self, part: &Part) {
@@ -257,7 +257,7 @@ impl Capacities {
             }
             Location::Pod(pod, direction) => {
                 if let Effect::Capacity(value) = part.effect {
-                    let (out, into) = (self.out_of_pod(pod), self.into_pod(pod));
+                    let (out, into) = (self.pod_up(pod), self.pod_down(pod));
                     for (resource, is_meant) in
                         [(out, direction.has_tx()), (into, direction.has_rx())]
                     {

@@ -156,8 +156,8 @@ impl<'a> Scorer<'a> {
                 .pods_between((from, to))
                 .map(|(from, to)| {
                     (
-                        capacities.out_of_pod(from) as u32,
-                        capacities.into_pod(to) as u32,
+                        capacities.pod_up(from) as u32,
+                        capacities.pod_down(to) as u32,
                     )
                 });
             for (member, connections) in

@@ -269,7 +269,7 @@ impl Tier {
                 first..first + capacities.paths
             }
             Self::Pod(pod, _) => {
-                let at = [capacities.out_of_pod(*pod), capacities.into_pod(*pod)][index];
+                let at = [capacities.pod_up(*pod), capacities.pod_down(*pod)][index];
                 at..at + 1
             }
         };
