@@ -53,8 +53,9 @@ impl BlackHole {
         }
     }
 
-    /// A path over which nothing comes as far as its router is taken for one that is not in use.
-    /// It is if other traces of its rack do not end there.
+    /// A hole above the rack's own switch seems a path that is not in use: nothing comes as far as
+    /// its router. But then traces of the rack end below it, about as many as are hashed to one
+    /// path (half of them or more), where unused paths cut none.
     pub(super) fn in_place_of_lost(self, lost: &mut Vec<LostMember>, traces: &Traces) -> Self {
         let swallows = |one: &LostMember| {
             let from = one.location.sends()?;

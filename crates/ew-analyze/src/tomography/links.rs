@@ -59,9 +59,7 @@ impl Ends {
             .filter_map(|((from, router), _)| Some((*from, (*router)?)))
             .collect()
     }
-}
 
-impl Ends {
     /// The near ends of a rack's links, and those over which something leaves, too.
     fn near_in_use(&self, rack: usize) -> Option<(BTreeSet<IpAddr>, BTreeSet<IpAddr>)> {
         let near = self.near.get(&rack)?.values().flatten().copied().collect();

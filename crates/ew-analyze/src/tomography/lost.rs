@@ -23,7 +23,8 @@ pub(crate) struct LostMember {
     pub(crate) without: Vec<(usize, IpAddr)>,
     /// Log-likelihood gained, less the price, nats.
     pub(crate) gain: f64,
-    /// No rack shows more: that there should be more is a guess by the number.
+    /// No rack shows more: that there should be more is a guess by the number, or by
+    /// an address that is skipped.
     pub(crate) is_guess: bool,
 }
 
