@@ -5,10 +5,9 @@
 //! that of one pass, in which the stages run one after the other, so that what drifts touches both
 //! alike.
 
+use crate::finding::{finding_of, plain, quantity};
 use crate::observations::{StageView, times};
-use crate::precision::confidence;
 use crate::stats::{median, median_estimate, quantile};
-use crate::words::{plain, quantity};
 use ew_model::analysis::Estimate;
 use ew_model::congestion::{Aggressor, CongestionImpact, Impact};
 use ew_model::finding::details::Congestion;
@@ -190,18 +189,17 @@ fn finding(impact: &CongestionImpact) -> Finding {
     let factor = &impact.mean.factor;
     let is_longer = !impact.kind.is_bulk() && factor.low.is_some_and(|low| low > 1.0);
     Finding {
-        severity: Severity::Info,
-        subject: Subject::Run,
-        cause: Cause::Congestion,
-        symptom: None,
-        measured: Some(quantity(factor, "ratio")),
-        expected: Some(plain(1.0, "ratio")),
-        confidence: confidence(Cause::Congestion),
-        details: Details::Congestion(Congestion {
-            impact: Box::new(impact.clone()),
-            is_longer_wait: is_longer,
-        }),
-        cables: Vec::new(),
+        measured: quantity(factor, "ratio"),
+        expected: plain(1.0, "ratio"),
+        ..finding_of(
+            Severity::Info,
+            Subject::Run,
+            Cause::Congestion,
+            Details::Congestion(Congestion {
+                impact: Box::new(impact.clone()),
+                is_longer_wait: is_longer,
+            }),
+        )
     }
 }
 

@@ -1,17 +1,56 @@
-//! What several judgements decide by, each once. What only one decides by is with it.
+//! What the verdict on the network decides by, each once, and why it is that much. What is not
+//! here decides nothing: steps and ends of searches, formats, limits of what is shown. How figures
+//! scatter is in `fit/noise.rs`; the verdicts on storage, pods and sweeps have their own.
 
 /// Prior odds that a given thing is at fault.
 pub(crate) const FAULT_ODDS: f64 = 0.02;
 
-/// Explanations this close, in nats, are equal: odds of twenty to one.
+/// Explanations this close, in nats, are equal: odds of twenty to one. One flow alone gives no
+/// more evidence than that.
 pub(crate) const EQUAL: f64 = 3.0;
+
+/// What happens by chance less often than this did not happen by chance.
+pub(crate) const SIGNIFICANT: f64 = 0.01;
+
+/// What is this likely is reported as it is, as the ends of a 95% interval are.
+pub(crate) const SURE: f64 = 0.95;
+
+/// What was seen this often, in as many rounds or of as many flows, is no accident.
+pub(crate) const MIN_SEEN: usize = 3;
+
+/// Fewest figures of which a quartile says something.
+pub(crate) const MIN_SAMPLES: usize = 4;
 
 /// A loss of capacity below this share is no finding.
 pub(crate) const MIN_EFFECT: f64 = 0.07;
 
 /// A flow or connection below this share of what it should reach is slow. One alone scatters more
-/// than all that touch a host do together, for which [`MIN_EFFECT`] suffices: twice that.
-pub(crate) const SLOW: f64 = 0.85;
+/// than all that touch a host do together, for which [`MIN_EFFECT`] suffices: twice that. The same
+/// holds of what has no interval.
+pub(crate) const SLOW: f64 = 1.0 - 2.0 * MIN_EFFECT;
+
+/// Below this share of the link's payload rate a class of hosts is uniformly slow: what protocols
+/// and machines cost a healthy host stays above it.
+pub(crate) const UNIFORMLY_SLOW: f64 = 0.8;
+
+/// Rates, or ratios, within this factor are alike.
+pub(crate) const ALIKE: f64 = 1.1;
+
+/// Something used to this share is full: TCP leaves up to a tenth.
+pub(crate) const FULL: f64 = 0.9;
+
+/// A share below this is as good as nothing.
+pub(crate) const NEGLIGIBLE: f64 = 0.01;
+
+/// Systematic error of a ratio that repetition cannot show: window edges, protocol.
+pub(crate) const SYSTEMATIC: f64 = 0.01;
+
+/// TCP alone fills this share of what its flows could have together, at least, where many meet:
+/// shared buffers and short windows cost no more.
+pub(crate) const SHARED_FILL: f64 = 0.65;
+
+/// A measured rate above this share of a link's own is explained by the link's speed.
+pub(crate) const PLAUSIBLE: f64 = 0.7;
 
 /// A CPU that is busy for this share of the time has none left: what is missing is the resolution
 /// of its ticks.
@@ -27,3 +66,24 @@ pub(crate) const THROTTLED: f64 = 0.1;
 /// A host or a group of paths with more than this share of bad connections is bad as a whole, and
 /// none of its paths is.
 pub(crate) const BAD_AS_A_WHOLE: f64 = 0.75;
+
+/// More hosts than this share are no exception but the rule.
+pub(crate) const MANY: f64 = 0.25;
+
+/// What a host has this many times as much of as its peers is its own: chance among hosts that
+/// are alike makes less.
+pub(crate) const TIMES_PEERS: f64 = 2.0;
+
+/// The same of what is rare, or varies by itself: losses, drops, round trips, lateness.
+pub(crate) const TIMES_TYPICAL: f64 = 4.0;
+
+/// A host whose CPU, disk or threads are full shows the cause where its peers' have this share of
+/// their time more left.
+pub(crate) const MORE_LEFT: f64 = 0.15;
+
+/// Share of segments retransmitted that may be why a flow is slow: TCP halves its window once in
+/// 500 segments.
+pub(crate) const LOSSY: f64 = 0.002;
+
+/// The same of drops, and where no queue is full, where nothing else loses: once in 2000 segments.
+pub(crate) const LOSSY_UNLOADED: f64 = 5e-4;

@@ -14,6 +14,7 @@ mod cpu;
 mod criteria;
 mod datagrams;
 mod expected;
+mod finding;
 mod fit;
 pub mod fuzzing;
 mod host_pairs;
@@ -39,7 +40,6 @@ mod tomography;
 mod tools;
 pub mod trend;
 mod verdict;
-mod words;
 
 use ew_model::analysis::Warning;
 use ew_model::{Analysis, Run};

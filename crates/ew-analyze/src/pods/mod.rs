@@ -7,12 +7,11 @@ mod causes;
 mod difference;
 mod matched;
 
+use crate::finding::{finding_of, plain, quantity};
 use crate::observations::{Observations, RoundView, StageView};
-use crate::precision::confidence;
 use crate::significance::{adjusted_where_known, signed_rank};
 use crate::stats::{median, median_estimate};
 use crate::telemetry::Telemetry;
-use crate::words::{plain, quantity};
 use difference::is_significant;
 use ew_model::finding::details::PodNetwork;
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Verdict, VerdictStatus};
@@ -259,19 +258,18 @@ fn agent_cpus(end: &EndRecord) -> Option<f64> {
 fn finding(comparison: &PodComparison) -> Finding {
     let exceeded = comparison.exceeded_loss_share;
     Finding {
-        severity: match exceeded {
-            Some(_) => Severity::Fault,
-            None => Severity::Notice,
-        },
-        subject: Subject::Run,
-        cause: Cause::PodNetwork,
-        symptom: None,
-        measured: Some(quantity(&comparison.ratio, "ratio")),
-        expected: Some(plain(1.0 - exceeded.unwrap_or(0.0), "ratio")),
-        confidence: confidence(Cause::PodNetwork),
-        details: Details::PodNetwork(PodNetwork {
-            comparison: Box::new(comparison.clone()),
-        }),
-        cables: Vec::new(),
+        measured: quantity(&comparison.ratio, "ratio"),
+        expected: plain(1.0 - exceeded.unwrap_or(0.0), "ratio"),
+        ..finding_of(
+            match exceeded {
+                Some(_) => Severity::Fault,
+                None => Severity::Notice,
+            },
+            Subject::Run,
+            Cause::PodNetwork,
+            Details::PodNetwork(PodNetwork {
+                comparison: Box::new(comparison.clone()),
+            }),
+        )
     }
 }

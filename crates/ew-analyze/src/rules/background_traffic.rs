@@ -3,9 +3,8 @@
 use super::case::Case;
 use super::peers::{TIMES_PEERS, compared, is_judged, of_stages};
 use super::suspect::Suspect;
+use crate::finding::{finding_of, plain};
 use crate::fit::Side;
-use crate::precision::confidence;
-use crate::words::plain;
 use ew_model::HostId;
 use ew_model::facts::HostSample;
 use ew_model::finding::details::{BackgroundTraffic, Directions, TrafficOwner, Why};
@@ -68,15 +67,14 @@ fn standing_apart(case: &Case<'_>, host: HostId, direction: Direction) -> Option
     }
     let others = found(case, host, direction, WORTH_KNOWING)?;
     Some(Finding {
-        severity: Severity::Notice,
-        subject: Subject::Host { host },
-        cause: Cause::BackgroundTraffic,
-        symptom: None,
-        measured: Some(plain(others.link_share, "share")),
-        expected: Some(plain(0.0, "share")),
-        confidence: confidence(Cause::BackgroundTraffic),
-        details: Details::BackgroundTraffic(others),
-        cables: Vec::new(),
+        measured: plain(others.link_share, "share"),
+        expected: plain(0.0, "share"),
+        ..finding_of(
+            Severity::Notice,
+            Subject::Host { host },
+            Cause::BackgroundTraffic,
+            Details::BackgroundTraffic(others),
+        )
     })
 }
 

@@ -3,14 +3,13 @@
 
 use super::case::Case;
 use crate::criteria::SLOW;
-use crate::precision::confidence;
+use crate::finding::{finding_of, plain, quantity};
 use crate::stats::share_estimate;
 use crate::tomography::{BadMember, Scope};
-use crate::words::plain;
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{BadPathByRouter, BadPathByShare, PathLocation, PathRouter};
-use ew_model::finding::{Cause, Details, Finding, Quantity, Severity, Subject};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::net::IpAddr;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -23,22 +22,21 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
 fn by_router(found: &BadMember) -> Finding {
     let share = found.bad as f64 / found.connections.max(1) as f64;
     Finding {
-        severity: Severity::Fault,
-        subject: subject(found.scope),
-        cause: Cause::BadPath,
-        symptom: None,
-        measured: Some(plain(share, "share")),
-        expected: Some(plain(found.others_bad_share, "share")),
-        confidence: confidence(Cause::BadPath),
-        details: Details::BadPathByRouter(BadPathByRouter {
-            locations: locations(found.scope, &found.rivals),
-            routers: routers(&found.via),
-            bad_connections: found.bad,
-            connections: found.connections,
-            others_bad_share: found.others_bad_share,
-            gain_nats: found.gain,
-        }),
-        cables: Vec::new(),
+        measured: plain(share, "share"),
+        expected: plain(found.others_bad_share, "share"),
+        ..finding_of(
+            Severity::Fault,
+            subject(found.scope),
+            Cause::BadPath,
+            Details::BadPathByRouter(BadPathByRouter {
+                locations: locations(found.scope, &found.rivals),
+                routers: routers(&found.via),
+                bad_connections: found.bad,
+                connections: found.connections,
+                others_bad_share: found.others_bad_share,
+                gain_nats: found.gain,
+            }),
+        )
     }
 }
 
@@ -47,32 +45,27 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
     let estimate = share_estimate(found.bad, found.connections)?;
     let (fewest_paths, max_paths) = number_of_paths(&estimate);
     Some(Finding {
-        severity: Severity::Fault,
-        subject: subject(found.scope),
-        cause: Cause::BadPath,
-        symptom: None,
-        measured: Some(Quantity {
-            low: estimate.low,
-            high: estimate.high,
-            ..plain(estimate.value, "share")
-        }),
-        expected: Some(plain(0.0, "share")),
-        confidence: confidence(Cause::BadPath),
-        details: Details::BadPathByShare(BadPathByShare {
-            locations: locations(found.scope, &found.rivals),
-            stage: found.stage.clone(),
-            fewest_paths,
-            max_paths,
-            // One that keeps the pace loses packets.
-            is_narrow: found.of_pace < SLOW,
-            pace_share: found.of_pace,
-            retransmitted_share: found.retransmitted_share,
-            bad_connections: found.bad,
-            connections: found.connections,
-            bad_share: estimate.value,
-            gain_nats: found.gain,
-        }),
-        cables: Vec::new(),
+        measured: quantity(&estimate, "share"),
+        expected: plain(0.0, "share"),
+        ..finding_of(
+            Severity::Fault,
+            subject(found.scope),
+            Cause::BadPath,
+            Details::BadPathByShare(BadPathByShare {
+                locations: locations(found.scope, &found.rivals),
+                stage: found.stage.clone(),
+                fewest_paths,
+                max_paths,
+                // One that keeps the pace loses packets.
+                is_narrow: found.of_pace < SLOW,
+                pace_share: found.of_pace,
+                retransmitted_share: found.retransmitted_share,
+                bad_connections: found.bad,
+                connections: found.connections,
+                bad_share: estimate.value,
+                gain_nats: found.gain,
+            }),
+        )
     })
 }
 

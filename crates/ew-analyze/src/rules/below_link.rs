@@ -4,8 +4,7 @@ use super::case::Case;
 use super::shared_limit::{Flows, core, limit, per_connection, send_buffer, window};
 use super::stated_nic;
 use crate::basis::{data_interface, most_common};
-use crate::precision::confidence;
-use crate::words::plain;
+use crate::finding::{bit_rate, finding_of};
 use ew_model::HostId;
 use ew_model::finding::details::{BelowLinkSpeed, SharedLimit, SingleConnections};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
@@ -49,19 +48,19 @@ fn of_connections(case: &Case<'_>) -> Option<Finding> {
         .or_else(|| send_buffer(case, single))
         .or_else(|| per_connection(case, typical))?;
     Some(Finding {
-        severity: Severity::Notice,
-        subject: Subject::Run,
-        cause: found.cause(),
         symptom: Some(Symptom::SlowStage),
-        measured: Some(plain(limit, "bits_per_sec")),
-        expected: Some(plain(typical, "bits_per_sec")),
-        confidence: confidence(found.cause()),
-        details: Details::SingleConnections(SingleConnections {
-            bits_per_sec: limit,
-            several_bits_per_sec: typical,
-            limit: found,
-        }),
-        cables: Vec::new(),
+        measured: bit_rate(limit),
+        expected: bit_rate(typical),
+        ..finding_of(
+            Severity::Notice,
+            Subject::Run,
+            found.cause(),
+            Details::SingleConnections(SingleConnections {
+                bits_per_sec: limit,
+                several_bits_per_sec: typical,
+                limit: found,
+            }),
+        )
     })
 }
 
@@ -77,20 +76,20 @@ fn of_class(case: &Case<'_>, rate: f64, hosts: &[HostId]) -> Option<Finding> {
         .as_ref()
         .map_or(Cause::BelowLinkSpeed, SharedLimit::cause);
     Some(Finding {
-        severity: Severity::Notice,
-        subject: Subject::Run,
-        cause,
         symptom: Some(Symptom::SlowStage),
-        measured: Some(plain(rate, "bits_per_sec")),
-        expected: Some(plain(goodput, "bits_per_sec")),
-        confidence: confidence(cause),
-        details: Details::BelowLinkSpeed(BelowLinkSpeed {
-            hosts: hosts.len(),
-            bits_per_sec: rate,
-            goodput_bits_per_sec: goodput,
-            limit: found,
-        }),
-        cables: Vec::new(),
+        measured: bit_rate(rate),
+        expected: bit_rate(goodput),
+        ..finding_of(
+            Severity::Notice,
+            Subject::Run,
+            cause,
+            Details::BelowLinkSpeed(BelowLinkSpeed {
+                hosts: hosts.len(),
+                bits_per_sec: rate,
+                goodput_bits_per_sec: goodput,
+                limit: found,
+            }),
+        )
     })
 }
 

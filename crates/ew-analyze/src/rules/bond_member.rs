@@ -2,8 +2,7 @@
 //! are not what they seem.
 
 use super::case::Case;
-use crate::precision::confidence;
-use crate::words::plain;
+use crate::finding::{finding_of, plain};
 use ew_model::HostId;
 use ew_model::facts::{Bond, HostSample, InterfaceCounters};
 use ew_model::finding::details::{BondMember, BusiestMember, Directions};
@@ -38,26 +37,25 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let bond = first.bond;
     let by_connection = |policy: &str| policy.contains("3+4");
     Some(Finding {
-        severity: Severity::Notice,
-        subject: match all.len() {
-            1 => Subject::Host { host: first.host },
-            _ => Subject::Run,
-        },
-        cause: Cause::BondMember,
-        symptom: None,
-        measured: Some(plain(first.share, "ratio")),
-        expected: Some(plain(1.0 / bond.members.len() as f64, "ratio")),
-        confidence: confidence(Cause::BondMember),
-        details: Details::BondMember(BondMember {
-            bond: first.bond_name.to_owned(),
-            mode: bond.mode.clone(),
-            hash_policy: bond.hash_policy.clone(),
-            is_hashed_by_connection: bond.hash_policy.as_deref().is_some_and(by_connection),
-            members: bond.members.clone(),
-            directions: directions(&all),
-            busiest: all.iter().map(member).collect(),
-        }),
-        cables: Vec::new(),
+        measured: plain(first.share, "ratio"),
+        expected: plain(1.0 / bond.members.len() as f64, "ratio"),
+        ..finding_of(
+            Severity::Notice,
+            match all.len() {
+                1 => Subject::Host { host: first.host },
+                _ => Subject::Run,
+            },
+            Cause::BondMember,
+            Details::BondMember(BondMember {
+                bond: first.bond_name.to_owned(),
+                mode: bond.mode.clone(),
+                hash_policy: bond.hash_policy.clone(),
+                is_hashed_by_connection: bond.hash_policy.as_deref().is_some_and(by_connection),
+                members: bond.members.clone(),
+                directions: directions(&all),
+                busiest: all.iter().map(member).collect(),
+            }),
+        )
     })
 }
 

@@ -3,9 +3,8 @@
 use super::case::Case;
 use super::peers::{compared, is_judged, of_stages};
 use super::suspect::Suspect;
-use crate::precision::confidence;
+use crate::finding::{finding_of, plain};
 use crate::stats::median;
-use crate::words::plain;
 use ew_model::HostId;
 use ew_model::analysis::DiskShare;
 use ew_model::finding::details::{BusyDisk, BusyDisks, Why};
@@ -52,37 +51,33 @@ fn everywhere(case: &Case<'_>) -> Option<Finding> {
     let busiest = busy.iter().max_by(|a, b| a.1.total_cmp(&b.1))?.0;
     let disk = busiest_disk(case, busiest)?;
     Some(Finding {
-        severity: Severity::Notice,
-        subject: Subject::Run,
-        cause: Cause::Disk,
-        symptom: None,
-        measured: Some(plain(middle, "share")),
-        expected: None,
-        confidence: confidence(Cause::Disk),
-        details: Details::BusyDisks(BusyDisks {
-            hosts: busy.len(),
-            busy_share: middle,
-            busiest: BusyDisk {
-                host: busiest,
-                disk,
-            },
-        }),
-        cables: Vec::new(),
+        measured: plain(middle, "share"),
+        ..finding_of(
+            Severity::Notice,
+            Subject::Run,
+            Cause::Disk,
+            Details::BusyDisks(BusyDisks {
+                hosts: busy.len(),
+                busy_share: middle,
+                busiest: BusyDisk {
+                    host: busiest,
+                    disk,
+                },
+            }),
+        )
     })
 }
 
 fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
     let disk = full_disk(case, host)?;
     Some(Finding {
-        severity: Severity::Notice,
-        subject: Subject::Host { host },
-        cause: Cause::Disk,
-        symptom: None,
-        measured: Some(plain(disk.busy_share, "share")),
-        expected: None,
-        confidence: confidence(Cause::Disk),
-        details: Details::BusyDisk(BusyDisk { host, disk }),
-        cables: Vec::new(),
+        measured: plain(disk.busy_share, "share"),
+        ..finding_of(
+            Severity::Notice,
+            Subject::Host { host },
+            Cause::Disk,
+            Details::BusyDisk(BusyDisk { host, disk }),
+        )
     })
 }
 

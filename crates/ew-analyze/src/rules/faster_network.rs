@@ -2,8 +2,7 @@
 
 use super::case::Case;
 use crate::basis::data_interface;
-use crate::precision::confidence;
-use crate::words::plain;
+use crate::finding::{finding_of, plain};
 use ew_model::HostId;
 use ew_model::facts::{HostSample, InterfaceFacts};
 use ew_model::finding::details::{FasterNetwork, InterfaceRate};
@@ -28,20 +27,19 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let first = all.first()?;
     let (measured, faster) = (rate(&first.measured)?, rate(&first.faster)?);
     Some(Finding {
-        severity: Severity::Notice,
-        subject: Subject::Run,
-        cause: Cause::FasterNetwork,
-        symptom: None,
-        measured: Some(plain(measured.bits_per_sec, "bit/s")),
-        expected: Some(plain(faster.bits_per_sec, "bit/s")),
-        confidence: confidence(Cause::FasterNetwork),
-        details: Details::FasterNetwork(FasterNetwork {
-            hosts: all.iter().map(|found| found.host).collect(),
-            measured,
-            faster,
-            idle_share: IDLE,
-        }),
-        cables: Vec::new(),
+        measured: plain(measured.bits_per_sec, "bit/s"),
+        expected: plain(faster.bits_per_sec, "bit/s"),
+        ..finding_of(
+            Severity::Notice,
+            Subject::Run,
+            Cause::FasterNetwork,
+            Details::FasterNetwork(FasterNetwork {
+                hosts: all.iter().map(|found| found.host).collect(),
+                measured,
+                faster,
+                idle_share: IDLE,
+            }),
+        )
     })
 }
 

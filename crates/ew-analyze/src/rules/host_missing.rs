@@ -1,8 +1,7 @@
 //! Hosts that never came up, or were lost: for good, or until they came back.
 
 use super::case::Case;
-use crate::precision::confidence;
-use crate::words::plain;
+use crate::finding::{finding_of, plain};
 use ew_model::HostId;
 use ew_model::barrier::BarrierKind;
 use ew_model::finding::details::{Absence, AbsenceReason, HostsMissing};
@@ -34,27 +33,26 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, absence: Absence) -> Option<Finding> {
     let first = *hosts.keys().next()?;
     Some(Finding {
-        severity: match absence {
-            Absence::NeverCameUp | Absence::Lost => Severity::Fault,
-            Absence::CameBack => Severity::Notice,
-        },
-        subject: match hosts.len() {
-            1 => Subject::Host { host: first },
-            _ => Subject::Run,
-        },
-        cause: Cause::HostMissing,
-        symptom: None,
-        measured: Some(plain(hosts.len() as f64, "count")),
-        expected: Some(plain(0.0, "count")),
-        confidence: confidence(Cause::HostMissing),
-        details: Details::HostsMissing(HostsMissing {
-            hosts: hosts.keys().copied().collect(),
-            absence,
-            missing_flows: missing_flows(case, hosts),
-            reasons: hosts.iter().take(MAX_REASONS).map(reason).collect(),
-            pod_ends: ends_of_pods(case, hosts),
-        }),
-        cables: Vec::new(),
+        measured: plain(hosts.len() as f64, "count"),
+        expected: plain(0.0, "count"),
+        ..finding_of(
+            match absence {
+                Absence::NeverCameUp | Absence::Lost => Severity::Fault,
+                Absence::CameBack => Severity::Notice,
+            },
+            match hosts.len() {
+                1 => Subject::Host { host: first },
+                _ => Subject::Run,
+            },
+            Cause::HostMissing,
+            Details::HostsMissing(HostsMissing {
+                hosts: hosts.keys().copied().collect(),
+                absence,
+                missing_flows: missing_flows(case, hosts),
+                reasons: hosts.iter().take(MAX_REASONS).map(reason).collect(),
+                pod_ends: ends_of_pods(case, hosts),
+            }),
+        )
     })
 }
 

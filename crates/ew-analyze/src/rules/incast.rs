@@ -2,12 +2,11 @@
 //! it, how long packets wait, and how evenly the senders share it.
 
 use super::case::Case;
+use crate::finding::{finding_of, plain};
 use crate::fit::{Network, retransmitted_share};
 use crate::observations::{RoundView, StageView};
-use crate::precision::confidence;
 use crate::quality::{LITTLE_STARVATION, starvation};
 use crate::stats::median;
-use crate::words::plain;
 use ew_model::HostId;
 use ew_model::finding::details::Incast;
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
@@ -73,28 +72,27 @@ fn finding(case: &Case<'_>, at: usize, stage: &StageView<'_>) -> Option<Finding>
     }
     let senders = all.iter().map(|received| received.senders).max()?;
     Some(Finding {
-        severity: if has_collapsed {
-            Severity::Notice
-        } else {
-            Severity::Info
-        },
-        subject: Subject::Run,
-        cause: Cause::Congestion,
-        symptom: None,
-        measured: Some(plain(share, "share")),
-        expected: Some(plain(1.0, "share")),
-        confidence: confidence(Cause::Congestion),
-        details: Details::Incast(Incast {
-            stage: stage.stage.name.clone(),
-            senders,
-            goodput_share: share,
-            has_collapsed,
-            queueing_delay_ns: queue_ns.map(|queue_ns| queue_ns as u64),
-            fairness,
-            samples: all.len(),
-            retransmitted_share: lost,
-        }),
-        cables: Vec::new(),
+        measured: plain(share, "share"),
+        expected: plain(1.0, "share"),
+        ..finding_of(
+            if has_collapsed {
+                Severity::Notice
+            } else {
+                Severity::Info
+            },
+            Subject::Run,
+            Cause::Congestion,
+            Details::Incast(Incast {
+                stage: stage.stage.name.clone(),
+                senders,
+                goodput_share: share,
+                has_collapsed,
+                queueing_delay_ns: queue_ns.map(|queue_ns| queue_ns as u64),
+                fairness,
+                samples: all.len(),
+                retransmitted_share: lost,
+            }),
+        )
     })
 }
 

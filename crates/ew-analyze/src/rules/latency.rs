@@ -1,9 +1,8 @@
 //! Idle round trips longer than configured, or far longer than the peers'.
 
 use super::case::Case;
-use crate::precision::confidence;
+use crate::finding::{finding_of, plain};
 use crate::stats::median;
-use crate::words::plain;
 use ew_model::HostId;
 use ew_model::finding::details::{IdleRoundTrip, LongRoundTrips};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
@@ -39,28 +38,27 @@ fn finding(slow: &[(HostId, f64)], configured: Option<f64>, typical: f64) -> Fin
     let worst = slow.iter().map(|(_, rtt)| *rtt).fold(0.0, f64::max);
     let expected = configured.unwrap_or(typical);
     Finding {
-        severity: if configured.is_some() {
-            Severity::Fault
-        } else {
-            Severity::Notice
-        },
-        subject: match slow {
-            [(host, _)] => Subject::Host { host: *host },
-            _ => Subject::Run,
-        },
-        cause: Cause::Latency,
-        symptom: None,
-        measured: Some(plain(worst, "ns")),
-        expected: Some(plain(expected, "ns")),
-        confidence: confidence(Cause::Latency),
-        details: Details::LongRoundTrips(LongRoundTrips {
-            hosts: slow.iter().map(|(host, _)| *host).collect(),
-            worst_rtt_ns: worst as u64,
-            expected_rtt_ns: expected as u64,
-            is_configured: configured.is_some(),
-            round_trips: slow.iter().take(MAX_EVIDENCE).map(round_trip).collect(),
-        }),
-        cables: Vec::new(),
+        measured: plain(worst, "ns"),
+        expected: plain(expected, "ns"),
+        ..finding_of(
+            if configured.is_some() {
+                Severity::Fault
+            } else {
+                Severity::Notice
+            },
+            match slow {
+                [(host, _)] => Subject::Host { host: *host },
+                _ => Subject::Run,
+            },
+            Cause::Latency,
+            Details::LongRoundTrips(LongRoundTrips {
+                hosts: slow.iter().map(|(host, _)| *host).collect(),
+                worst_rtt_ns: worst as u64,
+                expected_rtt_ns: expected as u64,
+                is_configured: configured.is_some(),
+                round_trips: slow.iter().take(MAX_EVIDENCE).map(round_trip).collect(),
+            }),
+        )
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::case::Case;
 use super::peers::of_stages;
-use crate::precision::confidence;
-use crate::words::plain;
+use crate::finding::{finding_of, plain};
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
 use ew_model::finding::details::LineRate;
@@ -32,19 +31,18 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Option<Finding> {
         .collect();
     let middle = crate::stats::median(&full).filter(|_| 2 * full.len() > shares.len())?;
     Some(Finding {
-        severity: Severity::Info,
-        subject: Subject::Run,
-        cause: Cause::LineRate,
-        symptom: None,
-        measured: Some(plain(middle, "share")),
-        expected: Some(plain(1.0, "share")),
-        confidence: confidence(Cause::LineRate),
-        details: Details::LineRate(LineRate {
-            hosts: full.len(),
-            link_bits_per_sec: link,
-            wire_share: middle,
-        }),
-        cables: Vec::new(),
+        measured: plain(middle, "share"),
+        expected: plain(1.0, "share"),
+        ..finding_of(
+            Severity::Info,
+            Subject::Run,
+            Cause::LineRate,
+            Details::LineRate(LineRate {
+                hosts: full.len(),
+                link_bits_per_sec: link,
+                wire_share: middle,
+            }),
+        )
     })
 }
 

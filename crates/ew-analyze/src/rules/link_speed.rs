@@ -2,11 +2,11 @@
 
 use super::case::Case;
 use super::peers::compared;
-use super::side_rates::{rate_quantity, side_rates};
+use super::side_rates::side_rates;
 use super::suspect::Suspect;
 use crate::basis::{data_interface, most_common, shaper};
+use crate::finding::{bit_rate, finding_of};
 use crate::fit::Side;
-use crate::precision::confidence;
 use ew_model::HostId;
 use ew_model::finding::details::{HalfDuplex, LowLinkSpeed, Shaper, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
@@ -112,24 +112,23 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
     let interface = data_interface(run, host)?;
     let rate = |side| Some(case.network.slow.get(&side)?.rate.value);
     Some(Finding {
-        severity: Severity::Fault,
-        subject: Subject::Host { host },
-        cause: Cause::LinkSpeed,
-        symptom: None,
-        measured: Some(rate_quantity(speed)),
-        expected: Some(rate_quantity(wanted)),
-        confidence: confidence(Cause::LinkSpeed),
-        details: Details::LowLinkSpeed(LowLinkSpeed {
-            host,
-            interface: interface.name.clone(),
-            bits_per_sec: speed,
-            duplex: interface.duplex.clone(),
-            expected_bits_per_sec: wanted,
-            is_configured: run.plan.expect.nic_bits_per_sec.is_some(),
-            tx_bits_per_sec: rate(Side::Tx(host)),
-            rx_bits_per_sec: rate(Side::Rx(host)),
-            flows: side_rates(case, host),
-        }),
-        cables: Vec::new(),
+        measured: bit_rate(speed),
+        expected: bit_rate(wanted),
+        ..finding_of(
+            Severity::Fault,
+            Subject::Host { host },
+            Cause::LinkSpeed,
+            Details::LowLinkSpeed(LowLinkSpeed {
+                host,
+                interface: interface.name.clone(),
+                bits_per_sec: speed,
+                duplex: interface.duplex.clone(),
+                expected_bits_per_sec: wanted,
+                is_configured: run.plan.expect.nic_bits_per_sec.is_some(),
+                tx_bits_per_sec: rate(Side::Tx(host)),
+                rx_bits_per_sec: rate(Side::Rx(host)),
+                flows: side_rates(case, host),
+            }),
+        )
     })
 }

@@ -1,8 +1,7 @@
 //! Bulk UDP that loses datagrams.
 
 use super::case::Case;
-use crate::precision::confidence;
-use crate::words::plain;
+use crate::finding::{finding_of, plain};
 use ew_model::analysis::StageAnalysis;
 use ew_model::finding::details::{DatagramLoss, DatagramLossOfPair, Fragments};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
@@ -37,19 +36,18 @@ fn loss(case: &Case<'_>, stage: &StageAnalysis, workload: &Workload) -> Option<D
 /// only worth knowing.
 fn finding(loss: DatagramLoss) -> Finding {
     Finding {
-        severity: if loss.is_paced {
-            Severity::Notice
-        } else {
-            Severity::Info
-        },
-        subject: Subject::Run,
-        cause: Cause::Loss,
-        symptom: None,
-        measured: Some(plain(loss.lost_share, "ratio")),
-        expected: Some(plain(0.0, "ratio")),
-        confidence: confidence(Cause::Loss),
-        details: Details::DatagramLoss(loss),
-        cables: Vec::new(),
+        measured: plain(loss.lost_share, "ratio"),
+        expected: plain(0.0, "ratio"),
+        ..finding_of(
+            if loss.is_paced {
+                Severity::Notice
+            } else {
+                Severity::Info
+            },
+            Subject::Run,
+            Cause::Loss,
+            Details::DatagramLoss(loss),
+        )
     }
 }
 

@@ -3,9 +3,8 @@
 
 use super::bad_path;
 use super::case::Case;
-use crate::precision::confidence;
+use crate::finding::{finding_of, plain};
 use crate::tomography::{LostLocation, LostMember};
-use crate::words::plain;
 use ew_model::RackId;
 use ew_model::finding::details::{Directions, LostPath, LostPathLocation, PathExpectation};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
@@ -19,31 +18,30 @@ fn finding(case: &Case<'_>, lost: &LostMember) -> Finding {
     let is_expected = case.observations.run.plan.expect.paths == Some(lost.of as u32);
     let (location, directions) = location(lost);
     Finding {
-        severity: if is_expected {
-            Severity::Fault
-        } else {
-            Severity::Notice
-        },
-        subject: subject(location),
-        cause: Cause::LostPath,
-        symptom: None,
-        measured: Some(plain(lost.used as f64, "count")),
-        expected: Some(plain(lost.of as f64, "count")),
-        confidence: confidence(Cause::LostPath),
-        details: Details::LostPath(LostPath {
-            location,
-            directions,
-            used_paths: lost.used,
-            expected_paths: lost.of,
-            expectation: match (lost.is_guess, is_expected) {
-                (true, _) => PathExpectation::OneShort,
-                (false, true) => PathExpectation::Configured,
-                (false, false) => PathExpectation::OtherRacks,
+        measured: plain(lost.used as f64, "count"),
+        expected: plain(lost.of as f64, "count"),
+        ..finding_of(
+            if is_expected {
+                Severity::Fault
+            } else {
+                Severity::Notice
             },
-            traced_connections: lost.traced,
-            unused_routers: bad_path::routers(&lost.without),
-        }),
-        cables: Vec::new(),
+            subject(location),
+            Cause::LostPath,
+            Details::LostPath(LostPath {
+                location,
+                directions,
+                used_paths: lost.used,
+                expected_paths: lost.of,
+                expectation: match (lost.is_guess, is_expected) {
+                    (true, _) => PathExpectation::OneShort,
+                    (false, true) => PathExpectation::Configured,
+                    (false, false) => PathExpectation::OtherRacks,
+                },
+                traced_connections: lost.traced,
+                unused_routers: bad_path::routers(&lost.without),
+            }),
+        )
     }
 }
 

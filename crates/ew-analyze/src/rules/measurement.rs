@@ -1,8 +1,7 @@
 //! Whether the rounds ran as planned: if most did not, that is the result, and nobody is to blame.
 
 use super::case::Case;
-use crate::precision::confidence;
-use crate::words::plain;
+use crate::finding::{finding_of, plain};
 use ew_model::finding::details::InvalidMeasurement;
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
@@ -16,21 +15,20 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     }
     let void_share = quality.void_rounds as f64 / quality.full_rounds.max(1) as f64;
     Some(Finding {
-        severity: Severity::Notice,
-        subject: Subject::Run,
-        cause: Cause::MeasurementQuality,
-        symptom: None,
-        measured: Some(plain(void_share, "share")),
-        expected: Some(plain(0.0, "share")),
-        confidence: confidence(Cause::MeasurementQuality),
-        details: Details::InvalidMeasurement(InvalidMeasurement {
-            rounds: quality.full_rounds,
-            void_rounds: quality.void_rounds,
-            late_share: quality.late_share,
-            missing_share: quality.missing_share,
-            starved_share: quality.starved_share,
-            is_starved: quality.starved_share > MAJORITY,
-        }),
-        cables: Vec::new(),
+        measured: plain(void_share, "share"),
+        expected: plain(0.0, "share"),
+        ..finding_of(
+            Severity::Notice,
+            Subject::Run,
+            Cause::MeasurementQuality,
+            Details::InvalidMeasurement(InvalidMeasurement {
+                rounds: quality.full_rounds,
+                void_rounds: quality.void_rounds,
+                late_share: quality.late_share,
+                missing_share: quality.missing_share,
+                starved_share: quality.starved_share,
+                is_starved: quality.starved_share > MAJORITY,
+            }),
+        )
     })
 }

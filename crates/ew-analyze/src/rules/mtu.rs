@@ -3,8 +3,7 @@
 use super::case::Case;
 use super::suspect::Suspect;
 use crate::basis::{data_interface, most_common};
-use crate::precision::confidence;
-use crate::words::plain;
+use crate::finding::{finding_of, plain};
 use ew_model::HostId;
 use ew_model::finding::details::{OddMtu, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
@@ -53,21 +52,20 @@ fn typical(case: &Case<'_>) -> Option<u64> {
 
 fn finding(mtu: u32, typical: u64, hosts: Vec<HostId>) -> Finding {
     Finding {
-        severity: Severity::Notice,
-        subject: match hosts.as_slice() {
-            [host] => Subject::Host { host: *host },
-            _ => Subject::Run,
-        },
-        cause: Cause::Mtu,
-        symptom: None,
-        measured: Some(plain(f64::from(mtu), "bytes")),
-        expected: Some(plain(typical as f64, "bytes")),
-        confidence: confidence(Cause::Mtu),
-        details: Details::OddMtu(OddMtu {
-            hosts,
-            mtu_bytes: mtu,
-            typical_bytes: typical,
-        }),
-        cables: Vec::new(),
+        measured: plain(f64::from(mtu), "bytes"),
+        expected: plain(typical as f64, "bytes"),
+        ..finding_of(
+            Severity::Notice,
+            match hosts.as_slice() {
+                [host] => Subject::Host { host: *host },
+                _ => Subject::Run,
+            },
+            Cause::Mtu,
+            Details::OddMtu(OddMtu {
+                hosts,
+                mtu_bytes: mtu,
+                typical_bytes: typical,
+            }),
+        )
     }
 }

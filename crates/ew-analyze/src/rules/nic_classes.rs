@@ -2,8 +2,7 @@
 
 use super::case::Case;
 use crate::basis::data_interface;
-use crate::precision::confidence;
-use crate::words::plain;
+use crate::finding::{finding_of, plain};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{NicClass, NicClasses};
@@ -16,17 +15,15 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     Some(Finding {
-        severity: Severity::Info,
-        subject: Subject::Run,
-        cause: Cause::NicClasses,
-        symptom: None,
-        measured: Some(plain(classes.len() as f64, "count")),
-        expected: None,
-        confidence: confidence(Cause::NicClasses),
-        details: Details::NicClasses(NicClasses {
-            classes: classes.iter().map(|found| class(case, found)).collect(),
-        }),
-        cables: Vec::new(),
+        measured: plain(classes.len() as f64, "count"),
+        ..finding_of(
+            Severity::Info,
+            Subject::Run,
+            Cause::NicClasses,
+            Details::NicClasses(NicClasses {
+                classes: classes.iter().map(|found| class(case, found)).collect(),
+            }),
+        )
     })
 }
 

@@ -4,11 +4,10 @@ use super::case::Case;
 use super::incast::is_incast;
 use super::slow_at_times;
 use crate::criteria::{FULL_CPU, SLOW};
+use crate::finding::{finding_of, plain};
 use crate::fit::Unexplained;
 use crate::observations::StageView;
-use crate::precision::confidence;
 use crate::quality::starvation;
-use crate::words::plain;
 use ew_model::HostId;
 use ew_model::analysis::StageAnalysis;
 use ew_model::finding::details::{
@@ -69,30 +68,29 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
     let share = flows as f64 / case.network.flows.max(1) as f64;
     let is_question = pairs.len() > 1 && case.network.unexplained.is_beyond_noise(pairs.len());
     Some(Finding {
-        severity: match is_question {
-            true => Severity::Notice,
-            false => Severity::Info,
-        },
-        subject: match pairs.len() {
-            1 => Subject::Pair {
-                src: worst.src,
-                dst: worst.dst,
+        measured: plain(share, "share"),
+        expected: plain(0.0, "share"),
+        ..finding_of(
+            match is_question {
+                true => Severity::Notice,
+                false => Severity::Info,
             },
-            _ => Subject::Run,
-        },
-        cause: Cause::NotDetermined,
-        symptom: None,
-        measured: Some(plain(share, "share")),
-        expected: Some(plain(0.0, "share")),
-        confidence: confidence(Cause::NotDetermined),
-        details: Details::FlowsUnexplained(FlowsUnexplained {
-            flows,
-            pair_count: pairs.len(),
-            pairs: pairs.iter().take(MAX_EVIDENCE).map(of_pair).collect(),
-            worst_share: ratio(worst),
-            hosts: by_host(&pairs),
-        }),
-        cables: Vec::new(),
+            match pairs.len() {
+                1 => Subject::Pair {
+                    src: worst.src,
+                    dst: worst.dst,
+                },
+                _ => Subject::Run,
+            },
+            Cause::NotDetermined,
+            Details::FlowsUnexplained(FlowsUnexplained {
+                flows,
+                pair_count: pairs.len(),
+                pairs: pairs.iter().take(MAX_EVIDENCE).map(of_pair).collect(),
+                worst_share: ratio(worst),
+                hosts: by_host(&pairs),
+            }),
+        )
     })
 }
 
@@ -152,20 +150,20 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
         None => (Cause::NotDetermined, None),
     };
     Some(Finding {
-        severity: Severity::Notice,
-        subject: Subject::Run,
-        cause,
-        symptom,
-        measured: Some(plain(share, "ratio")),
-        expected: Some(plain(1.0, "ratio")),
-        confidence: confidence(cause),
-        details: Details::StageBelow(StageBelow {
-            stage: stage.stage.name.clone(),
-            reached_share: share,
-            rounds: stage.rounds.len(),
-            cpu,
-        }),
-        cables: Vec::new(),
+        symptom: symptom,
+        measured: plain(share, "ratio"),
+        expected: plain(1.0, "ratio"),
+        ..finding_of(
+            Severity::Notice,
+            Subject::Run,
+            cause,
+            Details::StageBelow(StageBelow {
+                stage: stage.stage.name.clone(),
+                reached_share: share,
+                rounds: stage.rounds.len(),
+                cpu,
+            }),
+        )
     })
 }
 

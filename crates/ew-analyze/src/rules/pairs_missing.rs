@@ -1,9 +1,8 @@
 //! Flows without a figure, repairs counted. Named, never shown as 0.
 
 use super::case::Case;
+use crate::finding::{finding_of, plain};
 use crate::observations::{Observations, StageView};
-use crate::precision::confidence;
-use crate::words::plain;
 use ew_model::barrier::{Barrier, BarrierKind};
 use ew_model::finding::details::{
     FlowsMissing, MissingWith, RefusingHost, StageMissing, StagesMissing,
@@ -22,15 +21,14 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     vec![Finding {
-        severity: Severity::Notice,
-        subject: Subject::Run,
-        cause: Cause::PairsMissing,
-        symptom: None,
-        measured: Some(plain(missing as f64, "count")),
-        expected: Some(plain(0.0, "count")),
-        confidence: confidence(Cause::PairsMissing),
-        details: Details::FlowsMissing(details(case, missing)),
-        cables: Vec::new(),
+        measured: plain(missing as f64, "count"),
+        expected: plain(0.0, "count"),
+        ..finding_of(
+            Severity::Notice,
+            Subject::Run,
+            Cause::PairsMissing,
+            Details::FlowsMissing(details(case, missing)),
+        )
     }]
 }
 

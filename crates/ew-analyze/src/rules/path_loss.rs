@@ -3,11 +3,10 @@
 use super::case::Case;
 use super::suspect::Suspect;
 use crate::basis::data_interface;
+use crate::finding::{finding_of, plain};
 use crate::fit::{RackDirection, Side, is_scattered};
-use crate::precision::confidence;
 use crate::stats::median;
 use crate::telemetry::Cover;
-use crate::words::plain;
 use ew_model::finding::details::{CountedLoss, Directions, LossOnLink, LossyUplinks, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::{HostId, RackId};
@@ -98,21 +97,20 @@ fn of_rack(case: &Case<'_>, rack: RackId, [out, into]: &[RackDirection; 2]) -> O
         .collect();
     let share = median(&shares)?;
     Some(Finding {
-        severity: Severity::Fault,
-        subject: Subject::Rack { rack },
-        cause: Cause::Loss,
-        symptom: None,
-        measured: Some(plain(share, "share")),
-        expected: Some(plain(case.network.typical_loss, "share")),
-        confidence: confidence(Cause::Loss),
-        details: Details::LossyUplinks(LossyUplinks {
-            rack,
-            directions,
-            retransmitted_share: share,
-            typical_share: case.network.typical_loss,
-            flows: shares.len(),
-        }),
-        cables: Vec::new(),
+        measured: plain(share, "share"),
+        expected: plain(case.network.typical_loss, "share"),
+        ..finding_of(
+            Severity::Fault,
+            Subject::Rack { rack },
+            Cause::Loss,
+            Details::LossyUplinks(LossyUplinks {
+                rack,
+                directions,
+                retransmitted_share: share,
+                typical_share: case.network.typical_loss,
+                flows: shares.len(),
+            }),
+        )
     })
 }
 

@@ -3,14 +3,13 @@
 
 use super::case::Case;
 use super::collisions;
+use crate::finding::{bit_rate, finding_of, plain, within};
 use crate::fit::{Effect, Location, PartFound, Posterior};
-use crate::precision::confidence;
-use crate::words::plain;
 use ew_model::RackId;
 use ew_model::finding::details::{
     Directions, NarrowPath, NumberOfPaths, PathsByRates, PathsByRouters, RateInterval,
 };
-use ew_model::finding::{Cause, Details, Finding, Quantity, Severity, Subject};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeSet;
 
 /// Numbers of paths that are less likely than this are not shown.
@@ -61,15 +60,8 @@ fn by_rates(case: &Case<'_>, paths: &Posterior) -> Finding {
 
 fn number(paths: usize, details: Details) -> Finding {
     Finding {
-        severity: Severity::Info,
-        subject: Subject::Run,
-        cause: Cause::HashCollisions,
-        symptom: None,
-        measured: Some(plain(paths as f64, "count")),
-        expected: None,
-        confidence: confidence(Cause::HashCollisions),
-        details,
-        cables: Vec::new(),
+        measured: plain(paths as f64, "count"),
+        ..finding_of(Severity::Info, Subject::Run, Cause::HashCollisions, details)
     }
 }
 
@@ -94,31 +86,26 @@ fn narrow_path(paths: &Posterior, part: &PartFound) -> Option<Finding> {
         _ => Directions::Both,
     };
     Some(Finding {
-        severity: Severity::Fault,
-        subject: Subject::Rack {
-            rack: RackId(rack as u32),
-        },
-        cause: Cause::BadPath,
-        symptom: None,
-        measured: Some(Quantity {
-            low: Some(bad.interval.0),
-            high: Some(bad.interval.1),
-            ..plain(value, "bits_per_sec")
-        }),
-        expected: Some(plain(paths.each_bits_per_sec, "bits_per_sec")),
-        confidence: confidence(Cause::BadPath),
-        details: Details::NarrowPath(NarrowPath {
-            racks,
-            directions,
-            paths: paths.paths,
-            likely_paths: likely(paths).iter().map(|number| number.paths).collect(),
-            bits_per_sec: value,
-            others_bits_per_sec: paths.each_bits_per_sec,
-            explained: part.explained,
-            touched: part.touched,
-            rounds: part.rounds,
-        }),
-        cables: Vec::new(),
+        measured: within(value, bad.interval, "bits_per_sec"),
+        expected: bit_rate(paths.each_bits_per_sec),
+        ..finding_of(
+            Severity::Fault,
+            Subject::Rack {
+                rack: RackId(rack as u32),
+            },
+            Cause::BadPath,
+            Details::NarrowPath(NarrowPath {
+                racks,
+                directions,
+                paths: paths.paths,
+                likely_paths: likely(paths).iter().map(|number| number.paths).collect(),
+                bits_per_sec: value,
+                others_bits_per_sec: paths.each_bits_per_sec,
+                explained: part.explained,
+                touched: part.touched,
+                rounds: part.rounds,
+            }),
+        )
     })
 }
 

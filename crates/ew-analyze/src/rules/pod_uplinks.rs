@@ -2,10 +2,9 @@
 
 use super::case::Case;
 use super::uplink::ALIKE;
+use crate::finding::{finding_of, plain, quantity};
 use crate::fit::{Direction, PodLimit as Limit};
-use crate::precision::confidence;
 use crate::stats::together;
-use crate::words::{plain, quantity};
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{Directions, OversubscribedPods, PodLimit};
@@ -35,28 +34,27 @@ fn finding(case: &Case<'_>, limits: &[&Limit]) -> Finding {
     let pods: BTreeSet<Vec<RackId>> = limits.iter().map(|limit| racks(limit)).collect();
     let has = |direction| limits.iter().any(|limit| limit.direction == direction);
     Finding {
-        severity: Severity::Notice,
-        subject: Subject::Run,
-        cause: Cause::Uplink,
-        symptom: None,
-        measured: Some(quantity(&ratio, "ratio")),
-        expected: Some(plain(1.0, "ratio")),
-        confidence: confidence(Cause::Uplink),
-        details: Details::OversubscribedPods(OversubscribedPods {
-            pods: pods.into_iter().collect(),
-            directions: match (has(Direction::Tx), has(Direction::Rx)) {
-                (true, true) => Directions::Both,
-                (true, false) => Directions::Tx,
-                _ => Directions::Rx,
-            },
-            ratio,
-            limits: limits
-                .iter()
-                .take(MAX_EVIDENCE)
-                .map(|limit| proof(case, limit))
-                .collect(),
-        }),
-        cables: Vec::new(),
+        measured: quantity(&ratio, "ratio"),
+        expected: plain(1.0, "ratio"),
+        ..finding_of(
+            Severity::Notice,
+            Subject::Run,
+            Cause::Uplink,
+            Details::OversubscribedPods(OversubscribedPods {
+                pods: pods.into_iter().collect(),
+                directions: match (has(Direction::Tx), has(Direction::Rx)) {
+                    (true, true) => Directions::Both,
+                    (true, false) => Directions::Tx,
+                    _ => Directions::Rx,
+                },
+                ratio,
+                limits: limits
+                    .iter()
+                    .take(MAX_EVIDENCE)
+                    .map(|limit| proof(case, limit))
+                    .collect(),
+            }),
+        )
     }
 }
 

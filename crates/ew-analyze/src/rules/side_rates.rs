@@ -2,7 +2,6 @@
 
 use super::case::Case;
 use crate::fit::{Side, SlowSide};
-use crate::words::plain;
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{Directions, PeersRate, SideRate, SideRates, StageRate};
@@ -77,9 +76,4 @@ fn rates_by_stage(case: &Case<'_>, side: Side) -> BTreeMap<usize, Vec<f64>> {
         rates.entry(flow.stage).or_default().push(flow.bits_per_sec);
     }
     rates
-}
-
-/// Expected quantity for other rules on hosts.
-pub(super) fn rate_quantity(rate: f64) -> ew_model::finding::Quantity {
-    plain(rate, "bits_per_sec")
 }

@@ -4,12 +4,11 @@
 //! host and not the network.
 
 use super::case::Case;
-use super::side_rates::rate_quantity;
 use super::suspect::Suspect;
 use super::{core_saturated, cpu_quota, receive_window, send_buffer};
 use crate::criteria::SLOW;
+use crate::finding::{bit_rate, finding_of};
 use crate::fit::Isolated;
-use crate::precision::confidence;
 use crate::stats::quantile;
 use ew_model::HostId;
 use ew_model::finding::details::{LowQuartile, SlowAtTimes, Why};
@@ -87,17 +86,16 @@ fn finding(case: &Case<'_>, HeldBack { host, why, low }: HeldBack) -> Finding {
     let cause = why.cause();
     let typical = case.network.class_rate(host);
     Finding {
-        severity: match low {
-            Some(_) => Severity::Fault,
-            None => Severity::Notice,
-        },
-        subject: Subject::Host { host },
-        cause,
-        symptom: None,
-        measured: low.map(|low| rate_quantity(low.quartile_bits_per_sec)),
-        expected: typical.map(rate_quantity),
-        confidence: confidence(cause),
-        details: Details::SlowAtTimes(SlowAtTimes { host, low, why }),
-        cables: Vec::new(),
+        measured: low.and_then(|low| bit_rate(low.quartile_bits_per_sec)),
+        expected: typical.and_then(bit_rate),
+        ..finding_of(
+            match low {
+                Some(_) => Severity::Fault,
+                None => Severity::Notice,
+            },
+            Subject::Host { host },
+            cause,
+            Details::SlowAtTimes(SlowAtTimes { host, low, why }),
+        )
     }
 }

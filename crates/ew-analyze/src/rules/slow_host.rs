@@ -5,9 +5,8 @@ use super::side_rates::{peers_rate, side_rates};
 use super::suspect::Suspect;
 use super::{link_speed, slow_pair, why};
 use crate::criteria::MIN_EFFECT;
+use crate::finding::{finding_of, quantity};
 use crate::fit::{Side, SlowSide};
-use crate::precision::confidence;
-use crate::words::quantity;
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{Directions, SlowDirection, SlowHost, Why};
@@ -67,21 +66,21 @@ fn finding(
     let (symptom, alone) = kinds(tx.is_some(), rx.is_some());
     let cause = why.as_ref().map_or(alone, Why::cause);
     Some(Finding {
-        severity: Severity::Fault,
-        subject: Subject::Host { host },
-        cause,
         symptom: Some(symptom),
-        measured: Some(quantity(&worse.rate, "bits_per_sec")),
-        expected: Some(quantity(typical, "bits_per_sec")),
-        confidence: confidence(cause),
-        details: Details::SlowHost(SlowHost {
-            host,
-            sides: slow_directions(tx, rx),
-            peers_bits_per_sec: typical.value,
-            flows: side_rates(case, host),
-            why,
-        }),
-        cables: Vec::new(),
+        measured: quantity(&worse.rate, "bits_per_sec"),
+        expected: quantity(typical, "bits_per_sec"),
+        ..finding_of(
+            Severity::Fault,
+            Subject::Host { host },
+            cause,
+            Details::SlowHost(SlowHost {
+                host,
+                sides: slow_directions(tx, rx),
+                peers_bits_per_sec: typical.value,
+                flows: side_rates(case, host),
+                why,
+            }),
+        )
     })
 }
 

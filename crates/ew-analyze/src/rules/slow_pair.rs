@@ -3,9 +3,8 @@
 use super::case::Case;
 use super::slow_at_times;
 use crate::criteria::MIN_EFFECT;
+use crate::finding::{bit_rate, finding_of, plain};
 use crate::fit::{Direction, Effect, Location, PartFound};
-use crate::precision::confidence;
-use crate::words::plain;
 use ew_model::HostId;
 use ew_model::finding::details::{self, PairRate};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
@@ -92,44 +91,42 @@ fn below_class<'a>(
 
 fn finding(pair: &SlowPair<'_>) -> Finding {
     Finding {
-        severity: Severity::Fault,
-        subject: Subject::Pair {
-            src: pair.src,
-            dst: pair.dst,
-        },
-        cause: Cause::SlowPair,
-        symptom: None,
-        measured: Some(plain(pair.bits_per_sec, "bits_per_sec")),
-        expected: Some(plain(pair.expected, "bits_per_sec")),
-        confidence: confidence(Cause::SlowPair),
-        details: Details::SlowPair(details::SlowPair {
-            pair: rate(pair),
-            expected_bits_per_sec: pair.expected,
-            is_distinguished: pair.is_distinguished,
-        }),
-        cables: Vec::new(),
+        measured: bit_rate(pair.bits_per_sec),
+        expected: bit_rate(pair.expected),
+        ..finding_of(
+            Severity::Fault,
+            Subject::Pair {
+                src: pair.src,
+                dst: pair.dst,
+            },
+            Cause::SlowPair,
+            Details::SlowPair(details::SlowPair {
+                pair: rate_of(pair),
+                expected_bits_per_sec: pair.expected,
+                is_distinguished: pair.is_distinguished,
+            }),
+        )
     }
 }
 
 fn folded(slow: &[SlowPair<'_>]) -> Finding {
     Finding {
-        severity: Severity::Fault,
-        subject: Subject::Run,
-        cause: Cause::SlowPair,
-        symptom: None,
-        measured: Some(plain(slow.len() as f64, "count")),
-        expected: Some(plain(0.0, "count")),
-        confidence: confidence(Cause::SlowPair),
-        details: Details::SlowPairs(details::SlowPairs {
-            count: slow.len(),
-            pairs: slow.iter().take(MAX_EVIDENCE).map(rate).collect(),
-            expected_bits_per_sec: slow[0].expected,
-        }),
-        cables: Vec::new(),
+        measured: plain(slow.len() as f64, "count"),
+        expected: plain(0.0, "count"),
+        ..finding_of(
+            Severity::Fault,
+            Subject::Run,
+            Cause::SlowPair,
+            Details::SlowPairs(details::SlowPairs {
+                count: slow.len(),
+                pairs: slow.iter().take(MAX_EVIDENCE).map(rate_of).collect(),
+                expected_bits_per_sec: slow[0].expected,
+            }),
+        )
     }
 }
 
-fn rate(pair: &SlowPair<'_>) -> PairRate {
+fn rate_of(pair: &SlowPair<'_>) -> PairRate {
     PairRate {
         src: pair.src,
         dst: pair.dst,

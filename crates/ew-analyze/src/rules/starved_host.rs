@@ -2,10 +2,9 @@
 //! so that CPU starvation is reported of the host itself.
 
 use super::case::Case;
-use super::side_rates::rate_quantity;
 use crate::criteria::MIN_EFFECT;
+use crate::finding::{bit_rate, finding_of};
 use crate::fit::Isolated;
-use crate::precision::confidence;
 use crate::quality::{LITTLE_STARVATION, starvation_by_host};
 use crate::stats::{median, quantile};
 use ew_model::HostId;
@@ -64,25 +63,24 @@ fn finding(
     let (flows, expected) = of_flows(case, host);
     let slow = flows.zip(expected).and_then(|(rate, of)| slow(rate, of));
     Finding {
-        severity: match slow {
-            Some(_) => Severity::Fault,
-            None => Severity::Notice,
-        },
-        subject: Subject::Host { host },
-        cause: Cause::CoreSaturated,
-        symptom: None,
-        measured: flows.map(rate_quantity),
-        expected: expected.map(rate_quantity),
-        confidence: confidence(Cause::CoreSaturated),
-        details: Details::StarvedHost(StarvedHost {
-            host,
-            starved_rounds: own.iter().filter(|q| **q >= LITTLE_STARVATION).count(),
-            rounds: own.len(),
-            degree: median(own).unwrap_or(0.0),
-            others_degree: typical,
-            slow,
-        }),
-        cables: Vec::new(),
+        measured: flows.and_then(bit_rate),
+        expected: expected.and_then(bit_rate),
+        ..finding_of(
+            match slow {
+                Some(_) => Severity::Fault,
+                None => Severity::Notice,
+            },
+            Subject::Host { host },
+            Cause::CoreSaturated,
+            Details::StarvedHost(StarvedHost {
+                host,
+                starved_rounds: own.iter().filter(|q| **q >= LITTLE_STARVATION).count(),
+                rounds: own.len(),
+                degree: median(own).unwrap_or(0.0),
+                others_degree: typical,
+                slow,
+            }),
+        )
     }
 }
 

@@ -2,12 +2,10 @@
 
 use super::case::Case;
 use super::shared_limit;
-use super::side_rates::rate_quantity;
 use crate::criteria::MIN_EFFECT;
+use crate::finding::{bit_rate, finding_of, quantity};
 use crate::fit::Side;
-use crate::precision::confidence;
 use crate::stats::median_estimate;
-use crate::words::quantity;
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{BelowConfiguredNic, SharedLimit};
@@ -64,24 +62,23 @@ fn finding(
     let limit = limit(case, below, middle.value);
     let cause = limit.as_ref().map_or(Cause::SlowHost, SharedLimit::cause);
     Finding {
-        severity: Severity::Fault,
-        subject: match below {
-            [(host, _)] => Subject::Host { host: *host },
-            _ => Subject::Run,
-        },
-        cause,
-        symptom: None,
-        measured: Some(quantity(&middle, "bits_per_sec")),
-        expected: Some(rate_quantity(goodput)),
-        confidence: confidence(cause),
-        details: Details::BelowConfiguredNic(BelowConfiguredNic {
-            hosts: below.iter().map(|(host, _)| *host).collect(),
-            bits_per_sec: middle.value,
-            configured_bits_per_sec: stated,
-            goodput_bits_per_sec: goodput,
-            limit,
-        }),
-        cables: Vec::new(),
+        measured: quantity(&middle, "bits_per_sec"),
+        expected: bit_rate(goodput),
+        ..finding_of(
+            Severity::Fault,
+            match below {
+                [(host, _)] => Subject::Host { host: *host },
+                _ => Subject::Run,
+            },
+            cause,
+            Details::BelowConfiguredNic(BelowConfiguredNic {
+                hosts: below.iter().map(|(host, _)| *host).collect(),
+                bits_per_sec: middle.value,
+                configured_bits_per_sec: stated,
+                goodput_bits_per_sec: goodput,
+                limit,
+            }),
+        )
     }
 }
 

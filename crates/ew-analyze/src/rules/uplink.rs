@@ -1,10 +1,9 @@
 //! A rack's uplinks carry less than its hosts could send or receive.
 
 use super::case::Case;
+use crate::finding::{finding_of, plain, quantity};
 use crate::fit::{Direction, Location, RackDirection, Reach};
-use crate::precision::confidence;
 use crate::stats::together;
-use crate::words::{plain, quantity};
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{Directions, Oversubscribed, UplinkLimit, UplinkRivals};
@@ -101,31 +100,30 @@ fn finding(case: &Case<'_>, limits: &[Limit<'_>]) -> Finding {
     let differs = !is_worse && configured.is_none() && differs_from_peers(case, limits);
     let racks: BTreeSet<RackId> = limits.iter().map(|limit| limit.rack).collect();
     Finding {
-        severity: if is_worse || differs {
-            Severity::Fault
-        } else {
-            Severity::Notice
-        },
-        subject: subject(case, &racks),
-        cause: Cause::Uplink,
-        symptom: None,
-        measured: Some(quantity(&estimate, "ratio")),
-        expected: Some(plain(configured.unwrap_or(1.0), "ratio")),
-        confidence: confidence(Cause::Uplink),
-        details: Details::Oversubscribed(Oversubscribed {
-            racks: racks.into_iter().collect(),
-            directions: directions(limits),
-            ratio: estimate,
-            configured,
-            is_unlike_others: differs,
-            is_unexpected: is_worse || differs || configured.is_none(),
-            limits: limits
-                .iter()
-                .take(MAX_EVIDENCE)
-                .filter_map(|limit| proof(case, limit))
-                .collect(),
-        }),
-        cables: Vec::new(),
+        measured: quantity(&estimate, "ratio"),
+        expected: plain(configured.unwrap_or(1.0), "ratio"),
+        ..finding_of(
+            if is_worse || differs {
+                Severity::Fault
+            } else {
+                Severity::Notice
+            },
+            subject(case, &racks),
+            Cause::Uplink,
+            Details::Oversubscribed(Oversubscribed {
+                racks: racks.into_iter().collect(),
+                directions: directions(limits),
+                ratio: estimate,
+                configured,
+                is_unlike_others: differs,
+                is_unexpected: is_worse || differs || configured.is_none(),
+                limits: limits
+                    .iter()
+                    .take(MAX_EVIDENCE)
+                    .filter_map(|limit| proof(case, limit))
+                    .collect(),
+            }),
+        )
     }
 }
 
