@@ -1,6 +1,7 @@
 //! What rates are compared with: a reference host's line rate, and how much of it TCP payload can
 //! be.
 
+use crate::criteria::LEAST_FILL;
 use crate::observations::Observations;
 use crate::stats::{median, quantile};
 use ew_model::analysis::{Basis, KnownFraming, NicRateSource};
@@ -10,8 +11,6 @@ use ew_model::run::Run;
 use ew_model::{HostId, Workload, WorkloadKind};
 use std::collections::BTreeMap;
 
-/// A link speed is believed when intra-rack flows reach this share of it.
-const PLAUSIBLE_SHARE: f64 = 0.7;
 /// Drivers of devices that have no link of their own, and report any speed.
 pub(crate) const VIRTUAL: [&str; 5] = ["veth", "tun", "bridge", "macvlan", "ipvlan"];
 /// The largest IP packet; loopback's MTU is one byte more.
@@ -133,7 +132,7 @@ fn plausible_link_speed(run: &Run, seen: Option<f64>, efficiency: f64) -> Option
         .map(|speed| speed.round() as u64);
     let speed = most_common(speeds)? as f64;
     match seen {
-        Some(goodput) => (goodput >= PLAUSIBLE_SHARE * speed * efficiency).then_some(speed),
+        Some(goodput) => (goodput >= LEAST_FILL * speed * efficiency).then_some(speed),
         None => Some(speed),
     }
 }

@@ -45,12 +45,9 @@ pub(crate) const NEGLIGIBLE: f64 = 0.01;
 /// Systematic error of a ratio that repetition cannot show: window edges, protocol.
 pub(crate) const SYSTEMATIC: f64 = 0.01;
 
-/// TCP alone fills this share of what its flows could have together, at least, where many meet:
-/// shared buffers and short windows cost no more.
-pub(crate) const SHARED_FILL: f64 = 0.65;
-
-/// A measured rate above this share of a link's own is explained by the link's speed.
-pub(crate) const PLAUSIBLE: f64 = 0.7;
+/// TCP that nothing limits fills at least this share of what it has, alone or where many flows
+/// meet: shared buffers and short windows cost no more.
+pub(crate) const LEAST_FILL: f64 = 0.65;
 
 /// A CPU that is busy for this share of the time has none left: what is missing is the resolution
 /// of its ticks.
@@ -63,11 +60,8 @@ pub(crate) const HELD_BACK: f64 = 0.3;
 /// A CPU quota that throttles for this share of the time takes part in what is measured.
 pub(crate) const THROTTLED: f64 = 0.1;
 
-/// A host or a group of paths with more than this share of bad connections is bad as a whole, and
-/// none of its paths is.
-pub(crate) const BAD_AS_A_WHOLE: f64 = 0.75;
-
-/// More hosts than this share are no exception but the rule.
+/// More than this share are no exceptions but the rule, of hosts as of connections. Of a host or a
+/// group of paths of which less than this is good, all is bad, and no path alone.
 pub(crate) const MANY: f64 = 0.25;
 
 /// What a host has this many times as much of as its peers is its own: chance among hosts that

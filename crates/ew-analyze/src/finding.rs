@@ -4,6 +4,9 @@ use crate::precision::confidence;
 use ew_model::analysis::Estimate;
 use ew_model::finding::{Cause, Details, Finding, Quantity, Severity, Subject};
 
+/// Pieces of evidence, or hosts, that a finding shows of one kind: more say the same.
+pub(crate) const MAX_EVIDENCE: usize = 16;
+
 /// A finding without figures: those that have some say so, `..finding_of(...)`.
 pub(crate) fn finding_of(
     severity: Severity,

@@ -4,7 +4,7 @@
 //! late. A round that ran on time on hosts short of CPU is not void: its low rates show little, its
 //! high rates still prove capacity. So each flow has a degree of starvation, and the fit weighs it.
 
-use crate::criteria::THROTTLED;
+use crate::criteria::{NEGLIGIBLE, THROTTLED};
 use crate::observations::{Observations, RoundView, StageView};
 use crate::telemetry::Telemetry;
 use ew_model::HostId;
@@ -17,14 +17,13 @@ use std::collections::BTreeMap;
 const STARVED: f64 = 0.9;
 /// Below this a flow's ends had the CPU they needed, as far as values go.
 pub(crate) const LITTLE_STARVATION: f64 = 0.25;
-/// Below this share of flows or rounds something is an exception.
-const SELDOM: f64 = 0.01;
-/// Waiting and steal that idle labs show too, as shares of the window.
-const IDLE_WAIT: f64 = 0.15;
-const IDLE_STEAL: f64 = 0.10;
+/// Waiting, or steal, that idle machines show too, as a share of the window.
+const IDLE: f64 = 0.15;
 /// From idle to this much more of the window without CPU, starvation goes from 0 to 1: three
 /// quarters of the window then.
 const STARVATION_SPAN: f64 = 0.60;
+/// The ends had CPU for half of the time.
+pub(crate) const HALF_STARVED: f64 = (0.5 - IDLE) / STARVATION_SPAN;
 
 /// The quality of every round of the capacity tests.
 #[derive(Debug, Default)]
@@ -102,7 +101,7 @@ impl Quality {
     /// Whether hosts had the CPU they needed all along: only then does a connection that never
     /// opens accuse the network, and not an end that came too late.
     pub(crate) fn had_cpu(&self) -> bool {
-        self.late_share < SELDOM && self.starved_share < SELDOM
+        self.late_share < NEGLIGIBLE && self.starved_share < NEGLIGIBLE
     }
 
     /// Whether a round, by its stage and its index among the stage's rounds with rows, counts for
@@ -193,11 +192,9 @@ pub(crate) fn starvation_by_host(observations: &Observations<'_>) -> BTreeMap<Ho
 }
 
 fn end_starvation(end: &EndRecord, streams: u32) -> f64 {
-    let lacked = |share: f64, idle: f64| ((share - idle) / STARVATION_SPAN).clamp(0.0, 1.0);
-    let waited = end
-        .waited_share(streams)
-        .map_or(0.0, |share| lacked(share, IDLE_WAIT));
-    let stolen = stolen_share(end).map_or(0.0, |share| lacked(share, IDLE_STEAL));
+    let lacked = |share: f64| ((share - IDLE) / STARVATION_SPAN).clamp(0.0, 1.0);
+    let waited = end.waited_share(streams).map_or(0.0, |share| lacked(share));
+    let stolen = stolen_share(end).map_or(0.0, |share| lacked(share));
     waited.max(stolen)
 }
 

@@ -1,21 +1,17 @@
 //! Classes of hosts: NICs of several speeds are no fault of the slower ones.
 
 use super::rounds::Rounds;
+use crate::criteria::{MIN_EFFECT, MIN_SEEN};
 use crate::stats::median;
 
-/// A gap between hosts' best rates, as a logarithm, that divides classes.
-const GAP: f64 = 0.08;
 /// A class has no wider spread than this.
 const SPREAD: f64 = 0.30;
-/// A class has at least so many hosts, and this share of all: fewer are slow hosts.
-const MIN_HOSTS: f64 = 3.0;
+/// Fewer than this share of all hosts are no class but slow hosts.
 const MIN_SHARE: f64 = 0.15;
-/// A host belongs to the lowest class whose value is not below its best by more than this.
-const REACHES: f64 = 1.08;
 
 /// Whether so many of all hosts are a class, and no exceptions.
 pub(crate) fn is_class(hosts: usize, of: usize) -> bool {
-    hosts as f64 >= MIN_HOSTS.max(MIN_SHARE * of as f64)
+    hosts >= MIN_SEEN && hosts as f64 >= MIN_SHARE * of as f64
 }
 
 /// Value of each class, ascending, and the class of every host.
@@ -66,7 +62,9 @@ fn values(hosts: usize, best: &[f64]) -> Vec<f64> {
         .into_iter()
         .filter(|best| *best > 0.0)
         .collect();
-    let groups: Vec<&[f64]> = sorted.chunk_by(|a, b| (b / a).ln() <= GAP).collect();
+    let groups: Vec<&[f64]> = sorted
+        .chunk_by(|a, b| a >= &((1.0 - MIN_EFFECT) * b))
+        .collect();
     let is_class = |group: &&&[f64]| {
         is_class(group.len(), hosts) && (group[group.len() - 1] / group[0]).ln() < SPREAD
     };
@@ -79,7 +77,10 @@ fn values(hosts: usize, best: &[f64]) -> Vec<f64> {
     classes.iter().filter_map(|class| median(class)).collect()
 }
 
+/// The lowest class whose value is as good as what the host did at its best.
 fn class_of(values: &[f64], best: f64) -> usize {
-    let reaching = values.iter().position(|value| best <= REACHES * value);
+    let reaching = values
+        .iter()
+        .position(|value| (1.0 - MIN_EFFECT) * best <= *value);
     reaching.unwrap_or(values.len().saturating_sub(1))
 }

@@ -5,12 +5,9 @@ use super::hypothesis::{Effect, Hypothesis, Location, Part};
 use super::obs::Obs;
 use super::rounds::Rounds;
 use super::search::{FINE, Search, part_value};
-use crate::criteria::MIN_EFFECT;
+use crate::criteria::{MIN_EFFECT, SURE};
 use crate::stats::{median, quantile};
 use ew_model::HostId;
-
-/// Flows above a limit refute it; so few may be taken for noise.
-const BELOW: f64 = 0.9;
 
 /// Adds the limit if it explains more than it costs: where isolated flows of one connection do less
 /// than their hosts' links did at their best, and hardly one does more than the limit.
@@ -35,7 +32,7 @@ pub(super) fn add(search: &mut Search<'_>, hypothesis: Hypothesis) -> Hypothesis
     let last = limited.parts.len() - 1;
     search.climb(&mut limited, |h| part_value(h, last), &FINE);
     let limit = part_value(&mut limited, last).map_or(middle, |value| *value);
-    let is_kept = quantile(&rates, BELOW).is_some_and(|high| high < (1.0 + MIN_EFFECT) * limit);
+    let is_kept = quantile(&rates, SURE).is_some_and(|high| high < (1.0 + MIN_EFFECT) * limit);
     if is_kept && search.worth(&limited) > search.worth(&hypothesis) {
         limited
     } else {

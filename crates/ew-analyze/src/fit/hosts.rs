@@ -9,15 +9,13 @@ use super::rounds::Rounds;
 use super::score::isolated_kernel;
 use super::search::Search;
 use super::{loss, prices};
-use crate::criteria::MIN_EFFECT;
+use crate::criteria::{MANY, MIN_EFFECT};
 use crate::stats::median;
 use ew_model::HostId;
 use std::collections::BTreeMap;
 
 /// Passes of adding hosts. Many hosts are taken several at a time.
 const MAX_PASSES: usize = 40;
-/// More hosts than this share are no exception but the rule.
-const MAX_SHARE: f64 = 0.3;
 /// Candidates whose full score is asked for, a pass.
 const TRIALS: usize = 6;
 /// Above this many hosts, all that gain at least half of the best and share no flow are taken in
@@ -47,7 +45,7 @@ struct Candidate {
 
 /// Worst first; then the rest is judged again, so a slow sender leaves no slow receivers behind.
 pub(super) fn add(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypothesis {
-    let max = MAX_SHARE * 2.0 * search.rounds.hosts as f64;
+    let max = MANY * 2.0 * search.rounds.hosts as f64;
     for _ in 0..MAX_PASSES {
         let known = hypothesis
             .parts

@@ -6,23 +6,13 @@ use super::hypothesis::{Direction, Effect, Hypothesis, Location};
 use super::loss_index::{NO_LOSS, SPREAD};
 use super::obs::Obs;
 use super::rounds::Rounds;
+use crate::criteria::{ALIKE, EQUAL, FULL, LOSSY, MIN_SEEN, TIMES_TYPICAL};
 use crate::stats::median;
 use ew_model::HostId;
 use std::collections::BTreeSet;
 
-/// Share of segments retransmitted from which on random loss is thought of ...
-const MIN_SHARE: f64 = 0.002;
-/// ... and this many times what isolated flows of the run retransmit.
-const TIMES_USUAL: f64 = 3.0;
-/// Flows, and partners, that must show it.
-const MIN_FLOWS: usize = 3;
-const MIN_PARTNERS: usize = 2;
-/// A rack's uplink that one flow could fill to this share is full with it.
-const FULL: f64 = 0.9;
 /// Share of the rate that loss leaves, assumed before it is fitted.
 const LEFT: f64 = 0.5;
-/// Max evidence of one flow, nats.
-const MAX_PER_FLOW: f64 = 3.0;
 
 /// Evidence of retransmissions for loss in a direction, nats. `None` where they are no outlier.
 pub(super) fn of_side(rounds: &Rounds, host: HostId, direction: Direction) -> Option<f64> {
@@ -124,9 +114,9 @@ fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
             .len()
     };
     let met = partners(|obs| obs.src).max(partners(|obs| obs.dst));
-    let stands_out = median(&shares)? > MIN_SHARE.max(TIMES_USUAL * rounds.loss.typical_share);
+    let stands_out = median(&shares)? > LOSSY.max(TIMES_TYPICAL * rounds.loss.typical_share);
     let rates: Vec<f64> = flows.iter().map(|obs| obs.bits_per_sec).collect();
-    let is_known = shares.len() >= MIN_FLOWS && met >= MIN_PARTNERS && is_scattered(&rates);
+    let is_known = shares.len() >= MIN_SEEN && met > 1 && is_scattered(&rates);
     if stands_out && is_known {
         raw_gain(rounds, flows)
     } else {
@@ -140,11 +130,8 @@ pub(crate) fn is_scattered(rates: &[f64]) -> bool {
     let at = |share: f64| crate::stats::quantile(rates, share);
     at(0.75)
         .zip(at(0.25))
-        .is_some_and(|(high, low)| high > SCATTERED * low)
+        .is_some_and(|(high, low)| high > ALIKE * low)
 }
-
-/// Upper over lower quartile of the rates that random loss leaves, at least.
-const SCATTERED: f64 = 1.15;
 
 /// The flows' shares against those of all isolated flows, both log-normal.
 fn raw_gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
@@ -156,8 +143,10 @@ fn raw_gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
         |log: f64, middle: f64, spread: f64| -0.5 * ((log - middle) / spread).powi(2) - spread.ln();
     let of_flow =
         |log: &f64| log_normal(*log, own, SPREAD) - log_normal(*log, index.usual_log, index.spread);
-    Some(logs.iter().map(of_flow).sum::<f64>().clamp(
-        -MAX_PER_FLOW * logs.len() as f64,
-        MAX_PER_FLOW * logs.len() as f64,
-    ))
+    Some(
+        logs.iter()
+            .map(of_flow)
+            .sum::<f64>()
+            .clamp(-EQUAL * logs.len() as f64, EQUAL * logs.len() as f64),
+    )
 }

@@ -7,11 +7,12 @@
 //! speak through their sum.
 
 use super::hypothesis::Hypothesis;
-use super::noise::{ISOLATED_SIGMA, SUM_SIGMA, density};
+use super::noise::{ISOLATED_SIGMA, OVERDISPERSION, SUM_SIGMA, density};
 use super::obs::Obs;
 use super::rounds::{Round, Rounds};
 use super::splitmix::splitmix;
-use crate::criteria::{FAULT_ODDS, SLOW};
+use crate::criteria::{FAULT_ODDS, SLOW, SURE, SYSTEMATIC};
+use crate::stats::MIN_FOR_INTERVAL;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Numbers of parallel paths that are thought of.
@@ -22,8 +23,6 @@ const SMALL: usize = 5;
 /// Max groups that are read: more add nothing.
 const MAX_SMALL: usize = 120;
 const MAX_LARGE: usize = 24;
-/// Groups with two or more flows without which nothing is concluded.
-const MIN_GROUPS: usize = 6;
 /// Throws of the hashes of a large group.
 const THROWS: usize = 48;
 /// Range of a path's width, in NICs, and steps of the coarse grid.
@@ -38,12 +37,6 @@ const FAR_STEPS: usize = 20;
 /// On the coarse grid sums need not meet exactly.
 const COARSE_SUM_SIGMA: f64 = 0.05;
 const SPLITS: [f64; 2] = [0.25, 0.5];
-/// Groups of a round are not independent.
-const OVERDISPERSION: f64 = 1.3;
-/// The probability from which on a bad path is reported.
-const BAD_SURE: f64 = 0.95;
-/// Systematic error allowed for next to the posterior's own.
-const SYSTEMATIC: f64 = 0.015;
 
 /// What was found.
 #[derive(Clone, Debug)]
@@ -82,7 +75,7 @@ impl Posterior {
 
     /// The likeliest rack and the width of its bad path, where there surely is one.
     pub(super) fn bad_member(&self) -> Option<(usize, f64)> {
-        let bad = self.bad.as_ref().filter(|bad| bad.probability > BAD_SURE)?;
+        let bad = self.bad.as_ref().filter(|bad| bad.probability > SURE)?;
         let racks = bad.racks.iter().enumerate();
         let (rack, _) = racks.max_by(|a, b| a.1.total_cmp(b.1))?;
         Some((rack, bad.bits_per_sec))
@@ -166,7 +159,7 @@ impl Groups {
         small.truncate(MAX_SMALL);
         large.truncate(MAX_LARGE);
         let together = small.iter().filter(|group| group.flows.len() > 1).count();
-        if together < MIN_GROUPS && (large.is_empty() || small.len() < MIN_GROUPS) {
+        if together < MIN_FOR_INTERVAL && (large.is_empty() || small.len() < MIN_FOR_INTERVAL) {
             return None;
         }
         let wants: Vec<f64> = small

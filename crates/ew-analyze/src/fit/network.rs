@@ -4,7 +4,7 @@ use super::explain::{Found, rivals};
 use super::fitted::Fitted;
 use super::hypothesis::{Capacities, Effect, Fabric, Hypothesis, Location, Part};
 use super::members::Posterior;
-use super::noise::LITTLE_STARVATION;
+use super::noise::{LITTLE_STARVATION, SUM_SIGMA};
 use super::obs::Obs;
 use super::pairs::UnexplainedPairs;
 use super::pods::{self, PodLimit};
@@ -484,9 +484,6 @@ fn predictions(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<f64> {
     all
 }
 
-/// A prediction is touched by a part that changes it by more than this, as a logarithm.
-const TOUCHED: f64 = 0.03;
-
 /// Flows whose prediction differs, those that are nearer with the part, and the rounds they are in.
 fn compare(rounds: &Rounds, with: &[f64], without: &[f64]) -> (usize, usize, usize) {
     let (mut touched, mut explained, mut in_rounds) = (0, 0, 0);
@@ -495,7 +492,7 @@ fn compare(rounds: &Rounds, with: &[f64], without: &[f64]) -> (usize, usize, usi
         for at in round
             .flows
             .clone()
-            .filter(|at| (with[*at] - without[*at]).abs() > TOUCHED)
+            .filter(|at| (with[*at] - without[*at]).abs() > SUM_SIGMA)
         {
             let ln_rate = rounds.obs[at].ln_rate;
             touched += 1;

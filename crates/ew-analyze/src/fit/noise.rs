@@ -31,13 +31,13 @@ const TIMEOUT_SCALE: f64 = 0.35;
 const TIMEOUT_SCALE_STARVED: f64 = 2.0;
 /// Share of figures that may be anything, too high or too low, and the width of "anything" as a
 /// logarithm.
-const ANYTHING: f64 = 0.003;
+pub(crate) const ANYTHING: f64 = 0.003;
 const ANYTHING_SPAN: f64 = 8.0;
 const SQRT_TWO_PI: f64 = 2.506_628_274_631;
 /// Bisections of [`low_share`]: to a thousandth of a per cent.
 const STEPS: usize = 20;
 
-pub(super) use crate::quality::LITTLE_STARVATION;
+pub(super) use crate::quality::{HALF_STARVED, LITTLE_STARVATION};
 
 /// Flows of a round are not independent: log-likelihoods count by this much less.
 pub(crate) const OVERDISPERSION: f64 = 1.5;

@@ -5,19 +5,13 @@ use super::noise::{MAD_TO_SIGMA, OVERDISPERSION, log_kernel, low_share};
 use super::obs::Obs;
 use super::prices;
 use super::search::Search;
-use crate::criteria::{EQUAL, MIN_EFFECT};
+use crate::criteria::{EQUAL, MIN_EFFECT, MIN_SEEN, SURE};
 use crate::stats::{binomial_at_least, mad, median, poisson_at_least};
 use ew_model::HostId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A larger share of the measured pairs is no exception but a structure that the model does not
-/// know.
-const MAX_SHARE: f64 = 0.05;
 /// So many may always be.
 const ALWAYS: usize = 2;
-/// Rounds in which a pair must have been seen: what happened in one or two of them explains it as
-/// well.
-const MIN_ROUNDS: usize = 3;
 
 /// Adds pairs while they explain more than they cost.
 pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
@@ -27,7 +21,7 @@ pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
         .iter()
         .map(|obs| (obs.src, obs.dst))
         .collect();
-    let max = ALWAYS.max((MAX_SHARE * measured.len() as f64) as usize);
+    let max = ALWAYS.max(((1.0 - SURE) * measured.len() as f64) as usize);
     let mut hypothesis = without.clone();
     for added in 0.. {
         let Some(part) = best(search, &hypothesis) else {
@@ -52,7 +46,7 @@ fn best(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Option<Part> {
             .into_iter()
             .filter_map(|((src, dst), flows)| {
                 let location = Location::Pair(src, dst);
-                let (gain, effect) = gain(&flows).filter(|_| flows.len() >= MIN_ROUNDS)?;
+                let (gain, effect) = gain(&flows).filter(|_| flows.len() >= MIN_SEEN)?;
                 let part = Part { location, effect };
                 let is_new = !hypothesis.has(location) && gain > prices::of_part(rounds, &part);
                 is_new.then_some((gain, part))

@@ -5,10 +5,8 @@ use super::hypothesis::{Effect, Fabric, Hypothesis, Location, Part};
 use super::rounds::Rounds;
 use crate::criteria::FAULT_ODDS;
 
-/// Racks are tied by less than their hosts could send as often as not.
-const PIPE_ODDS: f64 = 1.0;
-/// So are they by parallel paths.
-const PATHS_ODDS: f64 = 0.5;
+/// Racks are tied by less than their hosts could send, and by parallel paths, as often as not.
+const EVEN_ODDS: f64 = 1.0;
 
 fn price(rounds: &Rounds, locations: f64, odds: f64) -> f64 {
     0.5 * (rounds.rounds.len().max(2) as f64).ln() + locations.max(1.0).ln() + (1.0 / odds).ln()
@@ -22,10 +20,10 @@ pub(super) fn of_part(rounds: &Rounds, part: &Part) -> f64 {
         Location::Rack(..) => 2.0 * racks,
         Location::Member(..) => 3.0 * racks,
         // Pods are tied by less than their racks could send as often as racks are.
-        Location::Pod(..) => return price(rounds, 2.0 * rounds.paths.pods() as f64, PIPE_ODDS),
+        Location::Pod(..) => return price(rounds, 2.0 * rounds.paths.pods() as f64, EVEN_ODDS),
         Location::Pair(..) => hosts * (hosts - 1.0),
         // It is one thing, and nothing odd: one connection seldom fills a fast link.
-        Location::Connection => return price(rounds, 1.0, PIPE_ODDS),
+        Location::Connection => return price(rounds, 1.0, EVEN_ODDS),
     };
     // Loss is a second possible effect at the same location.
     let kinds = match part.effect {
@@ -39,15 +37,15 @@ pub(super) fn of_part(rounds: &Rounds, part: &Part) -> f64 {
 pub(super) fn of_fabric(rounds: &Rounds, fabric: &Fabric) -> f64 {
     match fabric {
         Fabric::Unlimited => 0.0,
-        Fabric::Equal(_) | Fabric::Proportional(_) => price(rounds, 1.0, PIPE_ODDS),
-        Fabric::Paths { .. } => price(rounds, super::members::COUNTS.len() as f64, PATHS_ODDS),
+        Fabric::Equal(_) | Fabric::Proportional(_) => price(rounds, 1.0, EVEN_ODDS),
+        Fabric::Paths { .. } => price(rounds, super::members::COUNTS.len() as f64, EVEN_ODDS),
     }
 }
 
 /// Of LAGs that no host reports, of so many numbers of links: hosts have them as often as racks
 /// have parallel paths.
 pub(super) fn of_lag(rounds: &Rounds, counts: usize) -> f64 {
-    price(rounds, counts as f64, PATHS_ODDS)
+    price(rounds, counts as f64, EVEN_ODDS)
 }
 
 /// Of all of it.

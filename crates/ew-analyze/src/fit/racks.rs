@@ -8,14 +8,12 @@ use super::rounds::Rounds;
 use super::search::{COARSE, Search, fabric_value, part_value};
 use super::sums::{ABOVE, OWN_QUANTILES, SUM_QUANTILES, sums};
 use super::{loss, pairs, pods};
-use crate::criteria::{EQUAL, MIN_EFFECT};
+use crate::criteria::{EQUAL, MIN_EFFECT, SIGNIFICANT};
 use crate::stats::quantile;
 use std::collections::BTreeMap;
 
 /// How unevenly TCP may split.
 const SPLITS: [f64; 4] = [0.15, 0.25, 0.45, 0.7];
-/// One pipe is less likely than this before parallel paths are taken instead.
-const UNLIKELY: f64 = 0.01;
 
 /// The simplest ways to tie racks, each at its best.
 pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypothesis> {
@@ -237,7 +235,7 @@ pub(super) fn hidden(
     }
     let posterior = members::posterior(search.rounds, hosts)?;
     // Where capacity was asked with many connections, their sums show what the fabric carries.
-    if posterior.one_path() > UNLIKELY || search.rounds.asks_capacity() {
+    if posterior.one_path() > SIGNIFICANT || search.rounds.asks_capacity() {
         return Some(Hidden {
             posterior,
             hypothesis: None,

@@ -3,6 +3,7 @@
 
 use super::loss_index::Index;
 use super::obs::{Obs, obs};
+use crate::criteria::{MANY, MIN_EFFECT, MIN_SAMPLES, SURE};
 use crate::observations::Observations;
 use crate::quality::{LITTLE_STARVATION, Quality, starvation};
 use crate::stats::{median, quantile};
@@ -239,9 +240,11 @@ impl Rounds {
             .collect();
         let gaps: Vec<f64> = starved.iter().map(|(_, gap)| *gap).collect();
         let degrees: Vec<f64> = starved.iter().map(|(degree, _)| *degree).collect();
-        let is_harmless = starved.len() >= MIN_TO_FORGIVE
-            && quantile(&gaps, LOWER_PART).is_some_and(|gap| gap > HARMLESS);
-        let Some(degree) = quantile(&degrees, MAX_DEGREES).filter(|_| is_harmless) else {
+        // Either end may be a slow host.
+        let not_slow = 1.0 - (1.0 - MANY).powi(2);
+        let is_harmless = starved.len() >= 2 * MIN_SAMPLES
+            && quantile(&gaps, not_slow).is_some_and(|gap| gap > -MIN_EFFECT);
+        let Some(degree) = quantile(&degrees, SURE).filter(|_| is_harmless) else {
             return;
         };
         for round in &mut self.rounds {
@@ -266,12 +269,12 @@ impl Rounds {
         for (at, round) in self.rounds.iter().enumerate() {
             let flows = self.isolated_inside(round, &rate);
             let gaps: Vec<f64> = flows.map(|(_, gap)| gap).collect();
-            let Some(middle) = median(&gaps).filter(|_| gaps.len() >= MIN_TO_EXCUSE) else {
+            let Some(middle) = median(&gaps).filter(|_| gaps.len() >= MIN_SAMPLES) else {
                 continue;
             };
             let of_stage = of_stages.entry(round.stage).or_default();
             of_stage.0 += 1;
-            of_stage.1.extend((middle < SLOW_ROUND).then_some(at));
+            of_stage.1.extend((middle < -MIN_EFFECT).then_some(at));
         }
         let few = of_stages
             .into_values()
@@ -353,17 +356,6 @@ impl Sums {
 
 /// A flow of so many connections spreads over parallel paths.
 pub(super) const MANY_STREAMS: f64 = 4.0;
-/// Starved flows that must be as fast as the others before starvation is forgiven.
-const MIN_TO_FORGIVE: usize = 8;
-/// Of them the lower part, which slow hosts may be in, and what it may lose, as a logarithm.
-const LOWER_PART: f64 = 0.4;
-const HARMLESS: f64 = -0.05;
-/// Forgiven up to what so many of them had.
-const MAX_DEGREES: f64 = 0.9;
-/// Flows without which nobody can know whether all flows of a round were degraded.
-const MIN_TO_EXCUSE: usize = 4;
-/// How far below their classes' rates they are in the median, as a logarithm.
-const SLOW_ROUND: f64 = -0.07;
 
 fn is_up(observations: &Observations<'_>, host: HostId) -> bool {
     !observations.run.lost.contains_key(&host) && !observations.run.failed.contains_key(&host)

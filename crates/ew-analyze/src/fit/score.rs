@@ -6,14 +6,12 @@ use super::noise::{LOSSY_SIGMA, OVERDISPERSION, PARTIAL_SIGMA, SUM_SIGMA, densit
 use super::obs::Obs;
 use super::rounds::{Round, Rounds, Sum, Sums};
 use super::splitmix::splitmix;
+use crate::criteria::NEGLIGIBLE;
 
 /// Guesses at the hashes of a round's connections; fewer above [`MANY_HOSTS`].
 const DRAWS: usize = 16;
 const DRAWS_OF_MANY: usize = 8;
 const MANY_HOSTS: usize = 40;
-/// Share of a sum's bottleneck that others use from which on an isolated flow's share is a matter
-/// of TCP's split.
-const SHARED: f64 = 0.01;
 
 /// A flow as predicted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -325,7 +323,7 @@ impl SumScorer {
         let spread = deviation(&self.logs);
         let of_draw = |(log, draw): (&f64, &PredictedSum)| {
             let base = if sum.flows < 1.5 {
-                if draw.partial > SHARED {
+                if draw.partial > NEGLIGIBLE {
                     hypothesis.split_sigma
                 } else {
                     hypothesis.isolated_sigma

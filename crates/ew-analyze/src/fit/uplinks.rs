@@ -9,23 +9,11 @@ use super::fitted::Fitted;
 use super::hashing::Links;
 use super::hypothesis::{Capacities, Direction, Effect, Fabric, Location};
 use super::members::Posterior;
-use super::noise::LITTLE_STARVATION;
+use super::noise::{HALF_STARVED, LITTLE_STARVATION};
 use super::rounds::{MANY_STREAMS, Round, Rounds};
-use crate::criteria::MIN_EFFECT;
+use crate::criteria::{ALIKE, FULL, MIN_EFFECT, MIN_SEEN, NEGLIGIBLE, SYSTEMATIC};
 use crate::stats::{interpolated_median_estimate, median, median_estimate, quantile, scaled};
 use ew_model::analysis::{Estimate, UplinkAnalysis};
-
-/// Systematic error of a ratio that repetition cannot show: window edges, protocol.
-const SYSTEMATIC: f64 = 0.01;
-/// The same where the hosts are the limit: TCP leaves a little of what they could.
-const SYSTEMATIC_OPEN: f64 = 0.02;
-/// An uplink with this share of its capacity predicted on it is full.
-const FULL: f64 = 0.99;
-/// Rounds that asked for more than it carried, without which an uplink is not reported to limit.
-const MIN_ROUNDS: usize = 3;
-/// An uplink that was asked to carry this share of what its hosts can do, and did, is not what
-/// limits them.
-const REACHED: f64 = 0.90;
 
 /// One direction of a rack's uplinks.
 #[derive(Clone, Debug)]
@@ -126,7 +114,7 @@ fn full<'f>(
         }
     }
     let loads = loads.into_iter().zip(found).enumerate();
-    loads.filter_map(|(at, (load, capacity))| (load > FULL * capacity).then_some(at))
+    loads.filter_map(|(at, (load, capacity))| (load > (1.0 - NEGLIGIBLE) * capacity).then_some(at))
 }
 
 /// Corrections of capacities: each takes most of what is left.
@@ -180,7 +168,7 @@ fn direction(
     (rack, index): (usize, usize),
 ) -> RackDirection {
     let tier = Tier::Rack(rack);
-    let sums = sums(fitted, &tier, index);
+    let sums = of_many_connections(sums(fitted, &tier, index));
     let hosts = tier.hosts_bits_per_sec(fitted);
     let carried = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
     // By what the fit finds of its capacity, and not by what was measured: that would pick the low
@@ -214,7 +202,7 @@ fn direction(
         found.take_paths(fitted, paths, (count, each_bits_per_sec), (rack, index));
         low = found.ratio.and_then(|ratio| ratio.low).or(low);
     }
-    let is_sure = full.len() >= MIN_ROUNDS || fitted.capacities.paths > 1;
+    let is_sure = full.len() >= MIN_SEEN || fitted.capacities.paths > 1;
     if !(is_sure && is_beyond_hashes(low, left)) {
         found.leave_open(fitted, &sums, levels, (rack, index));
     }
@@ -308,14 +296,16 @@ pub(super) fn limiting(
     left: impl Fn(f64) -> f64,
 ) -> Option<Limiting> {
     let levels = Levels::new(fitted);
-    let sums = sums(fitted, tier, index);
+    let sums = of_many_connections(sums(fitted, tier, index));
     let hosts = tier.hosts_bits_per_sec(fitted);
     let full = full_rounds(&sums);
     let values: Vec<f64> = full.iter().map(|sum| sum.bits_per_sec).collect();
     let of_round = |sum: &&Sum| hosts * levels.near(sum.time_ns) / sum.bits_per_sec;
     let ratios: Vec<f64> = full.iter().map(of_round).collect();
     let left: Vec<f64> = full.iter().map(|sum| left(sum.connections)).collect();
-    let is_sure = full.len() >= MIN_ROUNDS;
+    // Of few racks few rounds load a pod's links; both directions of one part count then.
+    let other = of_many_connections(self::sums(fitted, tier, 1 - index));
+    let is_sure = full.len() + full_rounds(&other).len() >= MIN_SEEN;
     (is_sure && is_beyond_hashes(surely_above(&ratios), median(&left)?)).then_some(())?;
     Some(Limiting {
         hosts_bits_per_sec: hosts,
@@ -428,13 +418,13 @@ impl RackDirection {
             .collect();
         // Whatever starved it: a high figure proves capacity.
         let reached = self.carried_bits_per_sec / able.max(1.0);
-        self.reach = if reached > REACHED {
+        self.reach = if reached > FULL {
             Reach::NotLimiting
         } else {
             Reach::NotTested
         };
         self.ratio = median_estimate(&ratios)
-            .map(|ratio| widened(ratio, SYSTEMATIC_OPEN))
+            .map(|ratio| widened(ratio, 2.0 * SYSTEMATIC))
             .filter(|_| self.reach == Reach::NotLimiting);
         self.rounds = fullest.len();
         self.stage = most_common(fullest.iter().map(|sum| sum.stage));
@@ -512,18 +502,19 @@ fn sums(fitted: &Fitted<'_>, tier: &Tier, index: usize) -> Vec<Sum> {
         }
         if flows > 0.0 {
             sum.starvation /= flows;
-            sum.is_full = load > FULL * capacity;
+            sum.is_full = load > (1.0 - NEGLIGIBLE) * capacity;
             all.push(sum);
         }
     }
-    // Capacity is asked with many connections: few collide on hashed paths, and leave a part of it.
-    let max = all.iter().map(|sum| sum.connections).fold(0.0, f64::max);
-    all.retain(|sum| sum.connections >= MANY_CONNECTIONS * max);
     all
 }
 
-/// Share of the max number of connections of a round from which on a round asks for capacity.
-const MANY_CONNECTIONS: f64 = 0.5;
+/// Capacity is asked with many connections: few collide on hashed paths, and leave a part of it.
+fn of_many_connections(mut sums: Vec<Sum>) -> Vec<Sum> {
+    let max = sums.iter().map(|sum| sum.connections).fold(0.0, f64::max);
+    sums.retain(|sum| sum.connections >= 0.5 * max);
+    sums
+}
 
 /// All rounds if they carried the same: a full uplink does, whatever starves its hosts, while
 /// missing CPU takes another part in every round. Else those whose ends had CPU; where too few had,
@@ -540,20 +531,15 @@ fn with_most_cpu<'s>(sums: &[&'s Sum]) -> Vec<&'s Sum> {
     let at = |share: f64| quantile(&rates, share);
     let is_steady = at(0.9)
         .zip(at(0.1))
-        .is_some_and(|(high, low)| high < STEADY * low);
+        .is_some_and(|(high, low)| high < ALIKE * low);
     if is_steady {
         sums.to_vec()
-    } else if good.len() >= MIN_ROUNDS {
+    } else if good.len() >= MIN_SEEN {
         good
     } else {
         below(HALF_STARVED)
     }
 }
-
-/// Sums of a full uplink in several rounds are within this factor.
-const STEADY: f64 = 1.10;
-/// Starvation at which the ends had CPU for about half of the time.
-const HALF_STARVED: f64 = 0.6;
 
 /// Those with CPU at their ends; all where too few had it.
 fn usable(sums: Vec<&Sum>) -> Vec<&Sum> {

@@ -2,7 +2,7 @@
 
 use super::fitted::Fitted;
 use super::uplinks::{RackDirection, Reach};
-use crate::criteria::MIN_EFFECT;
+use crate::criteria::{MIN_EFFECT, NEGLIGIBLE};
 use crate::observations::Observations;
 use crate::stats::{median, median_estimate, scaled};
 use ew_model::analysis::{Estimate, RackPairAnalysis, Undetermined};
@@ -181,14 +181,11 @@ fn across(fitted: &Fitted<'_>) -> BTreeMap<(usize, usize), (Estimate, f64)> {
 fn reached(mut sums: Vec<(f64, f64)>) -> Option<(Estimate, f64)> {
     sums.retain(|(asked, _)| *asked > 0.0);
     let max = sums.iter().map(|(asked, _)| *asked).fold(0.0, f64::max);
-    sums.retain(|(asked, _)| *asked > MAX_ASKED * max);
+    sums.retain(|(asked, _)| *asked > (1.0 - NEGLIGIBLE) * max);
     let reached: Vec<f64> = sums.iter().map(|(asked, sum)| sum / asked).collect();
     let sums: Vec<f64> = sums.into_iter().map(|(_, sum)| sum).collect();
     Some((median_estimate(&sums)?, median(&reached)?))
 }
-
-/// Rounds that ask this share of the max that was asked belong to those that ask most.
-const MAX_ASKED: f64 = 0.99;
 
 /// Sums of each ordered pair by senders a rack, of the stages that grow them.
 fn ramps(observations: &Observations<'_>, fitted: &Fitted<'_>) -> Ramps {

@@ -1,8 +1,9 @@
 //! Traffic that is not the run's takes a part of a host's link.
 
 use super::case::Case;
-use super::peers::{TIMES_PEERS, compared, is_judged, of_stages};
+use super::peers::{compared, is_judged, of_stages};
 use super::suspect::Suspect;
+use crate::criteria::{FULL, MIN_EFFECT, SLOW, TIMES_PEERS};
 use crate::finding::{finding_of, plain};
 use crate::fit::Side;
 use ew_model::HostId;
@@ -11,13 +12,6 @@ use ew_model::finding::details::{BackgroundTraffic, Directions, TrafficOwner, Wh
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::telemetry::{CauseCounters, PeerTraffic, ProcessTraffic};
 
-/// Share of the link that a process must take to be the cause of something slow.
-const CAUSES: f64 = 0.05;
-/// Share that is worth knowing although nothing is slow.
-const WORTH_KNOWING: f64 = 0.1;
-/// Share without a visible owner: frames' headers and acknowledgements are estimated, so it must be
-/// plainer.
-const UNOWNED: f64 = 0.15;
 /// Wire bytes of full segments over their payload (1514 over 1448, rounded up).
 const HEADERS: f64 = 1.06;
 /// Wire bytes of acknowledgements over the payload they acknowledge (66 bytes for every second
@@ -45,7 +39,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let sent = suspect.tx.then_some(Direction::Sent);
     let received = suspect.rx.then_some(Direction::Received);
     let mut directions = sent.into_iter().chain(received);
-    let others = directions.find_map(|direction| found(case, suspect.host, direction, CAUSES));
+    let others = directions.find_map(|direction| found(case, suspect.host, direction, MIN_EFFECT));
     others.map(Why::BackgroundTraffic)
 }
 
@@ -65,7 +59,8 @@ fn standing_apart(case: &Case<'_>, host: HostId, direction: Direction) -> Option
     if case.network.slow.contains_key(&side) {
         return None;
     }
-    let others = found(case, host, direction, WORTH_KNOWING)?;
+    // What is left is a full link.
+    let others = found(case, host, direction, 1.0 - FULL)?;
     Some(Finding {
         measured: plain(others.link_share, "share"),
         expected: plain(0.0, "share"),
@@ -89,7 +84,8 @@ fn found(
     let share = |host| Some(others_share(case, host, direction));
     let min = match others.process {
         Some(_) => min,
-        None => min.max(UNOWNED),
+        // Headers and acknowledgements are estimated: what has no owner must be plainer.
+        None => min.max(1.0 - SLOW),
     };
     let stands_out = compared(case, host, share)?.stands_out(min, TIMES_PEERS);
     stands_out.then_some(others)
@@ -124,7 +120,7 @@ fn others(case: &Case<'_>, host: HostId, direction: Direction) -> Option<Backgro
     let busiest = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let owned =
         busiest.map(|(busiest, _)| with_rate(visible * 8.0 / seconds, Some(owner(busiest))));
-    match owned.filter(|owned| owned.link_share >= CAUSES) {
+    match owned.filter(|owned| owned.link_share >= MIN_EFFECT) {
         Some(owned) => Some(owned),
         None => Some(with_rate(
             unowned_bits_per_sec(case, host, direction)?,

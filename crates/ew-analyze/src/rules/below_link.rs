@@ -4,13 +4,11 @@ use super::case::Case;
 use super::shared_limit::{Flows, core, limit, per_connection, send_buffer, window};
 use super::stated_nic;
 use crate::basis::{data_interface, most_common};
+use crate::criteria::UNIFORMLY_SLOW;
 use crate::finding::{bit_rate, finding_of};
 use ew_model::HostId;
 use ew_model::finding::details::{BelowLinkSpeed, SharedLimit, SingleConnections};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
-
-/// Share of the link's payload rate below which a class is uniformly slow.
-const MIN_SHARE: f64 = 0.80;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let plan = &case.observations.run.plan;
@@ -41,7 +39,7 @@ fn of_connections(case: &Case<'_>) -> Option<Finding> {
     let limit = case
         .network
         .connection_limit()
-        .filter(|limit| *limit < MIN_SHARE * typical)?;
+        .filter(|limit| *limit < UNIFORMLY_SLOW * typical)?;
     let single = Flows::SingleConnections;
     let found = core(case, single)
         .or_else(|| window(case, single))
@@ -68,7 +66,7 @@ fn of_class(case: &Case<'_>, rate: f64, hosts: &[HostId]) -> Option<Finding> {
     let speeds = hosts.iter().filter_map(|host| physical_speed(case, *host));
     let link = most_common(speeds.map(|speed| speed.round() as u64))? as f64;
     let goodput = link * case.reference.basis.efficiency;
-    if rate >= MIN_SHARE * goodput {
+    if rate >= UNIFORMLY_SLOW * goodput {
         return None;
     }
     let found = limit(case, hosts, rate);

@@ -2,14 +2,13 @@
 //! are not what they seem.
 
 use super::case::Case;
+use crate::criteria::MIN_EFFECT;
 use crate::finding::{finding_of, plain};
 use ew_model::HostId;
 use ew_model::facts::{Bond, HostSample, InterfaceCounters};
 use ew_model::finding::details::{BondMember, BusiestMember, Directions};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
-/// Share of a direction's bytes from which on a member carries all that matters.
-const NEARLY_ALL: f64 = 0.95;
 /// With fewer flows in a direction, a hash over two members puts all on one of them more often than
 /// once in a hundred times (2^-7).
 const MIN_FLOWS: usize = 8;
@@ -127,5 +126,5 @@ fn busiest<'a>(
     let total: u64 = moved.iter().map(|(_, bytes)| bytes).sum();
     let (member, bytes) = moved.into_iter().max_by_key(|(_, bytes)| *bytes)?;
     let share = bytes as f64 / total as f64;
-    (total >= MIN_BYTES && share >= NEARLY_ALL).then_some((member, share))
+    (total >= MIN_BYTES && share > 1.0 - MIN_EFFECT).then_some((member, share))
 }

@@ -1,28 +1,20 @@
 //! A CPU had no time left: for packets, for programs, or because a hypervisor gave it to others.
 
 use super::case::Case;
-use super::peers::{Compared, TIMES_PEERS, compared, of_own_ends, of_stages};
+use super::peers::{Compared, compared, of_own_ends, of_stages};
 use super::suspect::Suspect;
-use crate::criteria::{FULL_CPU, HELD_BACK};
+use crate::criteria::{FULL_CPU, HELD_BACK, MIN_SAMPLES, MORE_LEFT, TIMES_PEERS};
 use crate::stats::quantile;
 use ew_model::HostId;
 use ew_model::analysis::CpuShare;
 use ew_model::finding::details::{CpuTaker, Extent, FullCpu, LateSampler, StarvedThreads, Why};
 use ew_model::record::EndRecord;
 
-/// Its peers' busiest CPU is less busy by this.
-const BUSIER: f64 = 0.15;
 /// A sampler that sleeps until its time wakes this late only where something else has the CPU. Idle
 /// hosts stay below 1 ms.
 const LATE_NS: f64 = 20e6;
 /// And this many times its peers' lateness, which varies more than what is a share of a window.
 const TIMES_PEERS_LATE: f64 = 10.0;
-/// Fewer readings show chance.
-const MIN_READINGS: usize = 5;
-/// In half of its flows, or readings, a host's threads must have waited ...
-const MAJORITY: f64 = 0.5;
-/// ... or at least in a quarter of them.
-const AT_TIMES: f64 = 0.75;
 
 /// Hosts that share CPUs (a lab, virtual machines without steal) show the same busy CPUs
 /// everywhere; there the threads' own waiting shows who is starved.
@@ -38,7 +30,7 @@ pub(super) fn explain_at_times(case: &Case<'_>, suspect: &Suspect) -> Option<Why
 fn full(case: &Case<'_>, host: HostId) -> Option<Why> {
     let busiest = |host| of_stages(case, host, |s| Some(s.busiest_cpu?.busy_share));
     let busy = compared(case, host, busiest)?;
-    if !busy.exceeds(FULL_CPU, BUSIER) {
+    if !busy.exceeds(FULL_CPU, MORE_LEFT) {
         return None;
     }
     let (cpu, stage) = fullest(case, host)?;
@@ -108,10 +100,11 @@ fn woken_late(case: &Case<'_>, host: HostId, extent: Extent) -> Option<Why> {
     }))
 }
 
+/// In half of its flows, or readings, a host's threads must have waited, or in a quarter of them.
 fn quantile_of(extent: Extent) -> f64 {
     match extent {
-        Extent::Mostly => MAJORITY,
-        Extent::AtTimes => AT_TIMES,
+        Extent::Mostly => 0.5,
+        Extent::AtTimes => 0.75,
     }
 }
 
@@ -119,7 +112,7 @@ fn quantile_of(extent: Extent) -> f64 {
 fn lateness_ns(case: &Case<'_>, host: HostId, at: f64) -> Option<f64> {
     let readings = case.observations.run.samples.get(&host)?;
     let late: Vec<f64> = readings.iter().map(|r| r.late_ns as f64).collect();
-    quantile(&late, at).filter(|_| late.len() >= MIN_READINGS)
+    quantile(&late, at).filter(|_| late.len() >= MIN_SAMPLES)
 }
 
 /// Time the engine's threads waited over the window.

@@ -1,9 +1,9 @@
 //! The agent's control group has a CPU quota, and it ran out.
 
 use super::case::Case;
-use super::peers::{TIMES_PEERS, compared, of_stages};
+use super::peers::{compared, of_stages};
 use super::suspect::Suspect;
-use crate::criteria::THROTTLED;
+use crate::criteria::{THROTTLED, TIMES_PEERS};
 use ew_model::HostId;
 use ew_model::finding::details::{CpuQuota, Why};
 use ew_model::telemetry::CgroupReading;

@@ -3,17 +3,13 @@
 use super::case::Case;
 use super::peers::{compared, is_judged, of_stages};
 use super::suspect::Suspect;
+use crate::criteria::{FULL, MORE_LEFT};
 use crate::finding::{finding_of, plain};
 use crate::stats::median;
 use ew_model::HostId;
 use ew_model::analysis::DiskShare;
 use ew_model::finding::details::{BusyDisk, BusyDisks, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
-
-/// Share of the time with requests in flight from which on a disk is full.
-const FULL: f64 = 0.9;
-/// Its peers' is busy less by this.
-const BUSIER: f64 = 0.3;
 
 /// The run's own bytes touch no disk, so a full one explains a slow host only by what it does to
 /// the rest of the host.
@@ -84,7 +80,7 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
 /// The host's disk, where it is full and the peers' are not.
 fn full_disk(case: &Case<'_>, host: HostId) -> Option<DiskShare> {
     let busy = compared(case, host, |host| busy_share(case, host))?;
-    let stands_out = busy.peers.is_some() && busy.exceeds(FULL, BUSIER);
+    let stands_out = busy.peers.is_some() && busy.exceeds(FULL, MORE_LEFT);
     stands_out.then(|| busiest_disk(case, host)).flatten()
 }
 

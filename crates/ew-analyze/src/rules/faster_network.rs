@@ -2,6 +2,7 @@
 
 use super::case::Case;
 use crate::basis::data_interface;
+use crate::criteria::NEGLIGIBLE;
 use crate::finding::{finding_of, plain};
 use ew_model::HostId;
 use ew_model::facts::{HostSample, InterfaceFacts};
@@ -9,8 +10,6 @@ use ew_model::finding::details::{FasterNetwork, InterfaceRate};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::network::faster_interface;
 
-/// Share of its speed that an idle interface carries at most, both directions together.
-const IDLE: f64 = 0.01;
 /// Kinds of virtual links that represent ports of NICs; others report any speed.
 const OF_PORTS: [&str; 3] = ["bond", "team", "vlan"];
 
@@ -37,7 +36,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
                 hosts: all.iter().map(|found| found.host).collect(),
                 measured,
                 faster,
-                idle_share: IDLE,
+                idle_share: NEGLIGIBLE,
             }),
         )
     })
@@ -102,5 +101,5 @@ fn is_idle(interface: &InterfaceFacts, samples: &[HostSample]) -> bool {
         return false;
     };
     let seconds = (last.agent_ns - first.agent_ns) as f64 / 1e9;
-    after.saturating_sub(before) as f64 * 8.0 / seconds < IDLE * speed
+    after.saturating_sub(before) as f64 * 8.0 / seconds < NEGLIGIBLE * speed
 }

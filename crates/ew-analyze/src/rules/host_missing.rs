@@ -1,15 +1,12 @@
 //! Hosts that never came up, or were lost: for good, or until they came back.
 
 use super::case::Case;
-use crate::finding::{finding_of, plain};
+use crate::finding::{MAX_EVIDENCE, finding_of, plain};
 use ew_model::HostId;
 use ew_model::barrier::BarrierKind;
 use ew_model::finding::details::{Absence, AbsenceReason, HostsMissing};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeMap;
-
-/// Hosts whose reasons are shown.
-const MAX_REASONS: usize = 20;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let run = case.observations.run;
@@ -49,7 +46,7 @@ fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, absence: Absence) 
                 hosts: hosts.keys().copied().collect(),
                 absence,
                 missing_flows: missing_flows(case, hosts),
-                reasons: hosts.iter().take(MAX_REASONS).map(reason).collect(),
+                reasons: hosts.iter().take(MAX_EVIDENCE).map(reason).collect(),
                 pod_ends: ends_of_pods(case, hosts),
             }),
         )

@@ -2,6 +2,7 @@
 //! it, how long packets wait, and how evenly the senders share it.
 
 use super::case::Case;
+use crate::criteria::{LEAST_FILL, LOSSY, MIN_SEEN};
 use crate::finding::{finding_of, plain};
 use crate::fit::{Network, retransmitted_share};
 use crate::observations::{RoundView, StageView};
@@ -14,18 +15,8 @@ use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
 use std::collections::BTreeMap;
 
-/// Below this share of what the fitted network carries goodput has collapsed, where segments are
-/// lost: TCP waits for timeouts. What shared buffers and short windows cost stays above it.
-const COLLAPSED: f64 = 0.65;
-/// Share of segments retransmitted below which hardly a window loses its tail, and nobody waits for
-/// a timeout.
-const MIN_LOST: f64 = 0.001;
-/// Jain's index below which senders share unevenly: as if less than half of them sent.
-const UNEVEN: f64 = 0.5;
 /// A queue this long delays everybody who shares it: the buffers are deep and not managed.
 const LONG_QUEUE_NS: f64 = 10e6;
-/// Fewer senders are no incast.
-const MIN_SENDERS: usize = 3;
 
 /// One receiver in one round.
 struct Received {
@@ -65,9 +56,11 @@ fn finding(case: &Case<'_>, at: usize, stage: &StageView<'_>) -> Option<Finding>
         .filter_map(|received| received.queue_ns)
         .collect();
     let queue_ns = median(&queues);
-    let has_collapsed = share < COLLAPSED && lost > case.network.typical_loss.max(MIN_LOST);
+    // Who lost the tail of a window waits for a timeout.
+    let has_collapsed = share < LEAST_FILL && lost > case.network.typical_loss.max(LOSSY);
     let is_long = queue_ns.is_some_and(|queue_ns| queue_ns > LONG_QUEUE_NS);
-    if !(has_collapsed || fairness < UNEVEN || is_long) {
+    let is_uneven = fairness < 0.5;
+    if !(has_collapsed || is_uneven || is_long) {
         return None;
     }
     let senders = all.iter().map(|received| received.senders).max()?;
@@ -108,7 +101,7 @@ fn of_round(network: &Network, round: &RoundView<'_>) -> Vec<Received> {
     }
     receivers
         .into_iter()
-        .filter(|(host, rows)| rows.len() >= MIN_SENDERS && !network.is_slow(*host))
+        .filter(|(host, rows)| rows.len() >= MIN_SEEN && !network.is_slow(*host))
         .filter_map(|(_, rows)| received(&rows))
         .collect()
 }

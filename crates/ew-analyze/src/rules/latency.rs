@@ -1,20 +1,15 @@
 //! Idle round trips longer than configured, or far longer than the peers'.
 
 use super::case::Case;
-use crate::finding::{finding_of, plain};
+use crate::criteria::{MIN_SAMPLES, TIMES_TYPICAL};
+use crate::finding::{MAX_EVIDENCE, finding_of, plain};
 use crate::stats::median;
 use ew_model::HostId;
 use ew_model::finding::details::{IdleRoundTrip, LongRoundTrips};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
-/// A host is an outlier when its median round trip is this many times its peers' ...
-const TIMES_PEERS: f64 = 4.0;
 /// ... and longer by this: below, scheduling on a busy host explains it.
 const MIN_EXCESS_NS: f64 = 500_000.0;
-/// Peers needed before a host can be an outlier among them.
-const MIN_PEERS: usize = 4;
-/// Hosts whose evidence is shown.
-const MAX_EVIDENCE: usize = 20;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let known: Vec<(HostId, f64)> = case
@@ -27,7 +22,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let configured = case.observations.run.plan.expect.rtt_ns.map(|ns| ns as f64);
     let limit = match configured {
         Some(configured) => configured,
-        None if known.len() > MIN_PEERS => (TIMES_PEERS * typical).max(typical + MIN_EXCESS_NS),
+        None if known.len() > MIN_SAMPLES => (TIMES_TYPICAL * typical).max(typical + MIN_EXCESS_NS),
         None => return None,
     };
     let slow: Vec<(HostId, f64)> = known.into_iter().filter(|(_, rtt)| *rtt > limit).collect();

@@ -2,14 +2,12 @@
 
 use super::case::Case;
 use super::peers::of_stages;
+use crate::criteria::MIN_EFFECT;
 use crate::finding::{finding_of, plain};
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
 use ew_model::finding::details::LineRate;
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
-
-/// Share of the link on the wire from which on it is full.
-const FULL: f64 = 0.93;
 
 /// Only where the link's rate is known from elsewhere than the run itself, and nothing else limits
 /// it.
@@ -27,7 +25,7 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Option<Finding> {
     let full: Vec<f64> = shares
         .iter()
         .map(|(_, share)| *share)
-        .filter(|s| *s >= FULL)
+        .filter(|s| *s >= 1.0 - MIN_EFFECT)
         .collect();
     let middle = crate::stats::median(&full).filter(|_| 2 * full.len() > shares.len())?;
     Some(Finding {

@@ -5,16 +5,12 @@ use super::peers::compared;
 use super::side_rates::side_rates;
 use super::suspect::Suspect;
 use crate::basis::{data_interface, most_common, shaper};
+use crate::criteria::{LEAST_FILL, NEGLIGIBLE};
 use crate::finding::{bit_rate, finding_of};
 use crate::fit::Side;
 use ew_model::HostId;
 use ew_model::finding::details::{HalfDuplex, LowLinkSpeed, Shaper, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
-
-/// A speed counts as lower below this share of the other.
-const LOWER: f64 = 0.99;
-/// A measured rate above this share of the link's own payload rate is explained by the link speed.
-const EXPLAINED: f64 = 0.7;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let hosts = case.observations.inventory().host_ids();
@@ -45,8 +41,8 @@ fn shaped(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     })?;
     let typical = rate.peers.or(case.reference.basis.nic_bits_per_sec)?;
     let sends = case.network.slow.get(&Side::Tx(host))?.rate.value;
-    let is_it = rate.own < LOWER * typical
-        && sends >= EXPLAINED * rate.own * case.reference.basis.efficiency;
+    let is_it = rate.own < (1.0 - NEGLIGIBLE) * typical
+        && sends >= LEAST_FILL * rate.own * case.reference.basis.efficiency;
     if !suspect.tx || !is_it {
         return None;
     }
@@ -65,7 +61,7 @@ pub(super) fn explains(case: &Case<'_>, host: HostId) -> bool {
     let Some((speed, _)) = lower_speed(case, host) else {
         return false;
     };
-    let own = EXPLAINED * speed * case.reference.basis.efficiency;
+    let own = LEAST_FILL * speed * case.reference.basis.efficiency;
     let slow = &case.network.slow;
     [Side::Tx(host), Side::Rx(host)]
         .iter()
@@ -100,10 +96,10 @@ fn lower_speed(case: &Case<'_>, host: HostId) -> Option<(f64, f64)> {
     let hosts = run.manifest.inventory.host_ids();
     let alike = hosts
         .filter_map(speed_of)
-        .filter(|other| (other / speed - 1.0).abs() < 1.0 - LOWER);
+        .filter(|other| (other / speed - 1.0).abs() < NEGLIGIBLE);
     let is_class = run.plan.expect.nic_bits_per_sec.is_none()
         && crate::fit::is_class(alike.count(), run.manifest.inventory.hosts.len());
-    (speed < LOWER * wanted && !is_class).then_some((speed, wanted))
+    (speed < (1.0 - NEGLIGIBLE) * wanted && !is_class).then_some((speed, wanted))
 }
 
 fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {

@@ -1,14 +1,12 @@
 //! Bulk UDP that loses datagrams.
 
 use super::case::Case;
+use crate::criteria::NEGLIGIBLE;
 use crate::finding::{finding_of, plain};
 use ew_model::analysis::StageAnalysis;
 use ew_model::finding::details::{DatagramLoss, DatagramLossOfPair, Fragments};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::workload::{Pace, Workload};
-
-/// Below this share a loss is in the report's tables and is no finding.
-const SUBSTANTIAL: f64 = 0.01;
 
 /// One finding per stage with a substantial loss.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -19,7 +17,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 
 fn loss(case: &Case<'_>, stage: &StageAnalysis, workload: &Workload) -> Option<DatagramLoss> {
     let datagrams = stage.datagrams?;
-    let lost_share = datagrams.loss.filter(|loss| *loss >= SUBSTANTIAL)?;
+    let lost_share = datagrams.loss.filter(|loss| *loss >= NEGLIGIBLE)?;
     Some(DatagramLoss {
         stage: stage.name.clone(),
         is_paced: workload.pace != Pace::default(),

@@ -5,9 +5,6 @@ use crate::finding::{finding_of, plain};
 use ew_model::finding::details::InvalidMeasurement;
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
-/// Share of the rounds on hosts without CPU that is worth a remedy although they count.
-const MAJORITY: f64 = 0.5;
-
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let quality = &case.network.quality;
     if !quality.is_invalid() {
@@ -27,7 +24,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
                 late_share: quality.late_share,
                 missing_share: quality.missing_share,
                 starved_share: quality.starved_share,
-                is_starved: quality.starved_share > MAJORITY,
+                is_starved: quality.starved_share > 0.5,
             }),
         )
     })

@@ -3,11 +3,11 @@
 use super::case::Case;
 use super::incast::is_incast;
 use super::slow_at_times;
-use crate::criteria::{FULL_CPU, SLOW};
-use crate::finding::{finding_of, plain};
+use crate::criteria::{FULL_CPU, LEAST_FILL, SLOW};
+use crate::finding::{MAX_EVIDENCE, finding_of, plain};
 use crate::fit::Unexplained;
 use crate::observations::StageView;
-use crate::quality::starvation;
+use crate::quality::{HALF_STARVED, starvation};
 use ew_model::HostId;
 use ew_model::analysis::StageAnalysis;
 use ew_model::finding::details::{
@@ -16,15 +16,6 @@ use ew_model::finding::details::{
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
 use ew_model::scenario::{MeshMode, Pattern, Pick};
 use std::collections::BTreeMap;
-
-/// Share of the explained expectation below which a stage whose flows meet by design asks for an
-/// answer, in place of [`SLOW`]: TCP alone stays well below max-min there.
-const BELOW_SHARED: f64 = 0.65;
-
-/// Pairs, and hosts, whose evidence is shown.
-const MAX_EVIDENCE: usize = 8;
-/// Starvation above which a flow shows little of the network.
-const STARVED: f64 = 0.5;
 
 pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
     let mut findings = stages(case, found);
@@ -187,7 +178,7 @@ fn busy_hosts(analysis: &StageAnalysis) -> Option<NoCpuLeft> {
 fn starved_hosts(stage: &StageView<'_>) -> Option<NoCpuLeft> {
     let starvations: Vec<f64> = stage.rounds.iter().flat_map(starvation).collect();
     let flows = starvations.len();
-    let is_starved = |starvation: &&f64| **starvation > STARVED;
+    let is_starved = |starvation: &&f64| **starvation > HALF_STARVED;
     let starved_flows = starvations.iter().filter(is_starved).count();
     (2 * starved_flows > flows).then_some(NoCpuLeft::Starvation {
         starved_flows,
@@ -223,6 +214,6 @@ fn limit(pattern: &Pattern) -> f64 {
         | Pattern::Incast { .. }
         | Pattern::Outcast { .. }
         | Pattern::FanIn
-        | Pattern::FanInFewer => BELOW_SHARED,
+        | Pattern::FanInFewer => LEAST_FILL,
     }
 }

@@ -1,7 +1,7 @@
 //! Flows without a figure, repairs counted. Named, never shown as 0.
 
 use super::case::Case;
-use crate::finding::{finding_of, plain};
+use crate::finding::{MAX_EVIDENCE, finding_of, plain};
 use crate::observations::{Observations, StageView};
 use ew_model::barrier::{Barrier, BarrierKind};
 use ew_model::finding::details::{
@@ -10,9 +10,6 @@ use ew_model::finding::details::{
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::{HostId, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Pairs and hosts that are kept to be named.
-const MAX_NAMED: usize = 8;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let stages = case.observations.stages.iter();
@@ -44,7 +41,7 @@ fn details(case: &Case<'_>, missing: usize) -> FlowsMissing {
         planned: planned as usize,
         is_interrupted: observations.run.manifest.outcome == Outcome::Interrupted,
         to_name: with.len(),
-        named: with.into_iter().take(MAX_NAMED).collect(),
+        named: with.into_iter().take(MAX_EVIDENCE).collect(),
         stages: others.into_iter().filter_map(of_stage).collect(),
         empty_stages,
         refusing: refusing(case),

@@ -3,6 +3,7 @@
 use super::case::Case;
 use super::suspect::Suspect;
 use crate::basis::data_interface;
+use crate::criteria::{LOSSY, TIMES_TYPICAL};
 use crate::finding::{finding_of, plain};
 use crate::fit::{RackDirection, Side, is_scattered};
 use crate::stats::median;
@@ -34,13 +35,6 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Share of segments retransmitted that may be why a host is slow ...
-const LOSSY_AND_SLOW: f64 = 0.002;
-/// ... if it is this many times what isolated flows retransmit.
-const TIMES_USUAL: f64 = 4.0;
-/// A side needs this many peers before its losses are distinguished from theirs.
-const MIN_PEERS: usize = 2;
-
 /// Median over peers of the share of segments retransmitted, where it stands out, and the share of
 /// flows that are steady.
 fn stands_out(case: &Case<'_>, side: Side, min: f64) -> Option<(f64, f64)> {
@@ -65,14 +59,14 @@ fn stands_out(case: &Case<'_>, side: Side, min: f64) -> Option<(f64, f64)> {
         .values()
         .filter_map(|shares| median(shares))
         .collect();
-    let share = median(&shares).filter(|_| shares.len() >= MIN_PEERS)?;
-    (share > min.max(TIMES_USUAL * case.network.typical_loss)).then_some((share, steady / flows))
+    let share = median(&shares).filter(|_| shares.len() > 1)?;
+    (share > min.max(TIMES_TYPICAL * case.network.typical_loss)).then_some((share, steady / flows))
 }
 
 /// A slow side that loses at random: a full one loses, too, but its rate is steady.
 fn side_loss(case: &Case<'_>, side: Side) -> Option<f64> {
     let slow = case.network.slow.get(&side)?;
-    let (share, steady) = stands_out(case, side, LOSSY_AND_SLOW)?;
+    let (share, steady) = stands_out(case, side, LOSSY)?;
     let own = case.network.isolated.iter().filter(|flow| flow.is_of(side));
     let rates: Vec<f64> = own.map(|flow| flow.bits_per_sec).collect();
     (slow.lossy || steady < 0.5 && is_scattered(&rates)).then_some(share)

@@ -3,6 +3,7 @@
 
 use super::case::Case;
 use super::collisions;
+use crate::criteria::SURE;
 use crate::finding::{bit_rate, finding_of, plain, within};
 use crate::fit::{Effect, Location, PartFound, Posterior};
 use ew_model::RackId;
@@ -11,9 +12,6 @@ use ew_model::finding::details::{
 };
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeSet;
-
-/// Numbers of paths that are less likely than this are not shown.
-const UNLIKELY: f64 = 0.05;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let traced = case.tomography.traced_paths;
@@ -70,7 +68,7 @@ fn likely(paths: &Posterior) -> Vec<NumberOfPaths> {
         paths: *paths,
         probability: *share,
     });
-    let likely = numbers.filter(|number| number.probability > UNLIKELY);
+    let likely = numbers.filter(|number| number.probability > 1.0 - SURE);
     likely.collect()
 }
 
@@ -117,7 +115,7 @@ fn candidates(part: &PartFound, rack: usize, probabilities: &[f64]) -> Vec<RackI
         _ => None,
     });
     let likely = probabilities.iter().enumerate();
-    let likely = likely.filter(|(_, share)| **share > UNLIKELY);
+    let likely = likely.filter(|(_, share)| **share > 1.0 - SURE);
     let likely = likely.map(|(rack, _)| rack);
     let racks: BTreeSet<usize> = rivals.chain(likely).chain([rack]).collect();
     racks.iter().map(|rack| RackId(*rack as u32)).collect()

@@ -7,10 +7,6 @@ use ew_model::analysis::HostStageAnalysis;
 use ew_model::finding::details::OwnAndPeers;
 use ew_model::record::{EndRecord, FlowRecord};
 
-/// What a host has this many times as much of as its peers is its own: chance among hosts that
-/// are alike makes less.
-pub(super) const TIMES_PEERS: f64 = 2.0;
-
 /// A host's figure and the median of its peers'.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compared {

@@ -1,8 +1,8 @@
 //! A pod's links to the rest carry less than its hosts could send or receive.
 
 use super::case::Case;
-use super::uplink::ALIKE;
-use crate::finding::{finding_of, plain, quantity};
+use crate::criteria::ALIKE;
+use crate::finding::{MAX_EVIDENCE, finding_of, plain, quantity};
 use crate::fit::{Direction, PodLimit as Limit};
 use crate::stats::together;
 use ew_model::RackId;
@@ -10,9 +10,6 @@ use ew_model::analysis::Estimate;
 use ew_model::finding::details::{Directions, OversubscribedPods, PodLimit};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeSet;
-
-/// Directions whose evidence is shown.
-const MAX_EVIDENCE: usize = 6;
 
 /// One for all pods and directions that are limited alike.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {

@@ -4,15 +4,12 @@ use super::case::Case;
 use super::peers::{compared, is_judged, of_stages};
 use super::suspect::Suspect;
 use crate::basis::data_interface;
+use crate::criteria::{LOSSY_UNLOADED, TIMES_TYPICAL};
 use crate::telemetry::receive_drop_counts;
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
 use ew_model::finding::details::{DropLocation, ReceiveDrops, Why};
 
-/// Drops over received packets before they are a cause.
-const DROPPED: f64 = 0.0005;
-/// And this many times the peers'.
-const TIMES_PEERS: f64 = 5.0;
 /// Bits of a full segment's frame at the typical MTU.
 const FRAME_BITS: f64 = 1514.0 * 8.0;
 
@@ -24,7 +21,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let share = compared(case, host, |host| {
         of_stages(case, host, |stage| drop_share(case, host, stage))
     })?;
-    if !share.stands_out(DROPPED, TIMES_PEERS) {
+    if !share.stands_out(LOSSY_UNLOADED, TIMES_TYPICAL) {
         return None;
     }
     let (location, packets) = worst_location(case, host)?;

@@ -1,9 +1,9 @@
 //! The receiver's window limits the senders: its buffer is too small for the path.
 
 use super::case::Case;
-use super::peers::{TIMES_PEERS, of_isolated_flows};
+use super::peers::of_isolated_flows;
 use super::suspect::Suspect;
-use crate::criteria::HELD_BACK;
+use crate::criteria::{HELD_BACK, TIMES_PEERS};
 use ew_model::finding::details::{SmallReceiveWindow, Why};
 use ew_model::record::{FlowRecord, TcpInfo};
 

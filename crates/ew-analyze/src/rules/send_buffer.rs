@@ -1,17 +1,12 @@
 //! The sender's buffer is too small to keep the path full.
 
 use super::case::Case;
-use super::peers::{TIMES_PEERS, of_isolated_flows};
+use super::peers::of_isolated_flows;
 use super::receive_window::limited_share;
 use super::suspect::Suspect;
-use crate::criteria::HELD_BACK;
+use crate::criteria::{HELD_BACK, TIMES_PEERS, TIMES_TYPICAL};
 use ew_model::finding::details::{LimitingSendBuffer, SmallSendBuffer, Why};
 use ew_model::record::{FlowRecord, TcpInfo};
-
-/// A buffer below this share of its peers' is small ...
-const SMALL: f64 = 0.25;
-/// ... and the limit when it is below this share of what the congestion window lets out.
-const UNFILLED: f64 = 0.5;
 
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     if !suspect.tx {
@@ -41,7 +36,7 @@ fn small(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let buffer = of_isolated_flows(case, who, buffer_bytes)?;
     let peers = buffer.peers?;
     let window = of_isolated_flows(case, who, window_bytes)?.own;
-    if buffer.own > SMALL * peers || buffer.own > UNFILLED * window {
+    if buffer.own > peers / TIMES_TYPICAL || buffer.own > window / TIMES_PEERS {
         return None;
     }
     Some(Why::SmallSendBuffer(SmallSendBuffer {

@@ -3,14 +3,11 @@
 use super::case::Case;
 use super::peers::of_stages;
 use super::receive_window::limited_share;
-use crate::criteria::{HELD_BACK, SLOW, THROTTLED};
+use crate::criteria::{FULL, HELD_BACK, SLOW, THROTTLED};
 use crate::stats::median;
 use ew_model::HostId;
 use ew_model::finding::details::SharedLimit;
 use ew_model::record::{EndRecord, FlowRecord};
-
-/// A connection's thread that uses this much of a CPU has no time left.
-const WHOLE_CPU: f64 = 0.90;
 
 /// The first limit that most of the hosts share, of hosts that do `rate` bits per second with
 /// several connections.
@@ -34,7 +31,7 @@ fn quota(case: &Case<'_>, hosts: &[HostId]) -> Option<SharedLimit> {
 
 pub(super) fn core(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {
     let cpus = cpus_per_connection(case, which)?;
-    (cpus >= WHOLE_CPU).then_some(SharedLimit::FullThreads { cpu_share: cpus })
+    (cpus >= FULL).then_some(SharedLimit::FullThreads { cpu_share: cpus })
 }
 
 pub(super) fn window(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {

@@ -6,7 +6,7 @@
 use super::case::Case;
 use super::suspect::Suspect;
 use super::{core_saturated, cpu_quota, receive_window, send_buffer};
-use crate::criteria::SLOW;
+use crate::criteria::{MIN_SAMPLES, SLOW};
 use crate::finding::{bit_rate, finding_of};
 use crate::fit::Isolated;
 use crate::stats::quantile;
@@ -14,12 +14,6 @@ use ew_model::HostId;
 use ew_model::finding::details::{LowQuartile, SlowAtTimes, Why};
 use ew_model::finding::{Details, Finding, Severity, Subject};
 use std::collections::BTreeSet;
-
-/// A host is slow at times when so many of its isolated flows are: the lower quartile of them.
-const LOWER: f64 = 0.25;
-/// Fewest isolated flows that have one, and fewest of others that show what is typical: between two
-/// hosts nobody is slow.
-const MIN_FLOWS: usize = 4;
 
 /// Why a host is throttled, and what that does to its flows.
 struct HeldBack {
@@ -74,8 +68,8 @@ fn low(case: &Case<'_>, host: HostId) -> Option<LowQuartile> {
         .iter()
         .map(|flow| flow.bits_per_sec / flow.expected_bits_per_sec)
         .collect();
-    let share = quantile(&shares, LOWER)?;
-    let is_known = own.len().min(others.len()) >= MIN_FLOWS;
+    let share = quantile(&shares, 0.25)?;
+    let is_known = own.len().min(others.len()) >= MIN_SAMPLES;
     (is_known && share < SLOW).then_some(LowQuartile {
         quartile_bits_per_sec: share * typical,
         peers_bits_per_sec: typical,

@@ -4,16 +4,13 @@ use super::case::Case;
 use super::side_rates::{peers_rate, side_rates};
 use super::suspect::Suspect;
 use super::{link_speed, slow_pair, why};
-use crate::criteria::MIN_EFFECT;
+use crate::criteria::{MIN_EFFECT, SLOW};
 use crate::finding::{finding_of, quantity};
 use crate::fit::{Side, SlowSide};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{Directions, SlowDirection, SlowHost, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
-
-/// Rates this close (logarithms) are alike.
-const ALIKE: f64 = 0.25;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let hosts = case.observations.inventory().host_ids();
@@ -51,7 +48,7 @@ fn is_one_link(tx: Option<&SlowSide>, rx: Option<&SlowSide>, of_tx: &Why) -> boo
     let (Some(tx), Some(rx)) = (tx, rx) else {
         return false;
     };
-    of_tx.cause() == Cause::LinkSpeed && (tx.rate.value / rx.rate.value).ln().abs() < ALIKE
+    of_tx.cause() == Cause::LinkSpeed && (tx.rate.value / rx.rate.value).ln().abs() < -SLOW.ln()
 }
 
 /// `None` when neither side is slow enough.
@@ -112,7 +109,7 @@ fn slow_directions(tx: Option<&SlowSide>, rx: Option<&SlowSide>) -> Vec<SlowDire
     let tx = tx.map(|side| slow(Directions::Tx, side));
     let rx = rx.map(|side| slow(Directions::Rx, side));
     match (tx, rx) {
-        (Some(tx), Some(rx)) if (tx.bits_per_sec / rx.bits_per_sec).ln().abs() < ALIKE => {
+        (Some(tx), Some(rx)) if (tx.bits_per_sec / rx.bits_per_sec).ln().abs() < -SLOW.ln() => {
             vec![SlowDirection {
                 directions: Directions::Both,
                 bits_per_sec: tx.bits_per_sec.min(rx.bits_per_sec),

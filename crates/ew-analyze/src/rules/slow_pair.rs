@@ -3,16 +3,11 @@
 use super::case::Case;
 use super::slow_at_times;
 use crate::criteria::MIN_EFFECT;
-use crate::finding::{bit_rate, finding_of, plain};
+use crate::finding::{MAX_EVIDENCE, bit_rate, finding_of, plain};
 use crate::fit::{Direction, Effect, Location, PartFound};
 use ew_model::HostId;
 use ew_model::finding::details::{self, PairRate};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
-
-/// Pairs reported one by one; more are folded into one finding.
-const MAX_FINDINGS: usize = 8;
-/// Pairs whose evidence is shown.
-const MAX_EVIDENCE: usize = 2 * MAX_FINDINGS;
 
 /// A slow pair as the fit found it.
 pub(super) struct SlowPair<'a> {
@@ -38,7 +33,8 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let slow_at_times = slow_at_times::hosts(case);
     slow.retain(|pair| !slow_at_times.contains(&pair.src) && !slow_at_times.contains(&pair.dst));
     slow.sort_by(|a, b| (a.bits_per_sec / a.expected).total_cmp(&(b.bits_per_sec / b.expected)));
-    if slow.len() > MAX_FINDINGS {
+    // Of few pairs each is a finding.
+    if 2 * slow.len() > MAX_EVIDENCE {
         return vec![folded(&slow)];
     }
     slow.iter().map(finding).collect()

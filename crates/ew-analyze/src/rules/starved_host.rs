@@ -2,7 +2,7 @@
 //! so that CPU starvation is reported of the host itself.
 
 use super::case::Case;
-use crate::criteria::MIN_EFFECT;
+use crate::criteria::{MANY, MIN_EFFECT, MIN_SAMPLES};
 use crate::finding::{bit_rate, finding_of};
 use crate::fit::Isolated;
 use crate::quality::{LITTLE_STARVATION, starvation_by_host};
@@ -11,13 +11,6 @@ use ew_model::HostId;
 use ew_model::finding::details::{StarvedHost, StarvedRate};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeMap;
-
-/// Starved in three quarters of its rounds is all along.
-const NEARLY_ALL: f64 = 0.25;
-/// Fewest rounds that show it.
-const MIN_ROUNDS: usize = 4;
-/// More than one host in so many is the run's CPU starvation, and not theirs.
-const ONE_IN: usize = 4;
 
 pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
     let hosts = starvation_by_host(case.observations);
@@ -32,7 +25,9 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
         .filter_map(|(_, rounds)| median(rounds))
         .collect();
     let typical = median(&others).unwrap_or(1.0);
-    if typical >= LITTLE_STARVATION || ONE_IN * starved.len() > hosts.len().max(ONE_IN) {
+    if typical >= LITTLE_STARVATION
+        || starved.len() > 1 && starved.len() as f64 > MANY * hosts.len() as f64
+    {
         return Vec::new();
     }
     let is_known = |host: &HostId| {
@@ -49,8 +44,8 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
 }
 
 fn is_starved(rounds: &[f64]) -> bool {
-    rounds.len() >= MIN_ROUNDS
-        && quantile(rounds, NEARLY_ALL).is_some_and(|min| min >= LITTLE_STARVATION)
+    rounds.len() >= MIN_SAMPLES
+        && quantile(rounds, 0.25).is_some_and(|min| min >= LITTLE_STARVATION)
 }
 
 fn finding(

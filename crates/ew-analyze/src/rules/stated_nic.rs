@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::shared_limit;
-use crate::criteria::MIN_EFFECT;
+use crate::criteria::{MIN_EFFECT, SLOW};
 use crate::finding::{bit_rate, finding_of, quantity};
 use crate::fit::Side;
 use crate::stats::median_estimate;
@@ -10,9 +10,6 @@ use ew_model::HostId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{BelowConfiguredNic, SharedLimit};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
-
-/// Without an interval the figure must be this far below.
-const MIN_EFFECT_UNSURE: f64 = 0.10;
 
 /// One finding for the hosts that stay below the statement and are not slow against their peers:
 /// those have findings of their own.
@@ -47,7 +44,7 @@ fn below(case: &Case<'_>, host: HostId, goodput: f64) -> Option<Estimate> {
         .filter_map(|side| case.network.side_rate(side))
         .filter(|rate| match rate.high {
             Some(high) => high < (1.0 - MIN_EFFECT) * goodput,
-            None => rate.value < (1.0 - MIN_EFFECT_UNSURE) * goodput,
+            None => rate.value < SLOW * goodput,
         })
         .min_by(|a, b| a.value.total_cmp(&b.value))
 }

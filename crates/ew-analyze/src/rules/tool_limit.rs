@@ -4,15 +4,13 @@
 use super::case::Case;
 use super::peers::{compared, of_stages};
 use super::suspect::Suspect;
-use crate::criteria::FULL_CPU;
+use crate::criteria::{FULL_CPU, MORE_LEFT};
 use crate::stats::median;
 use ew_model::HostId;
 use ew_model::finding::details::{BusyThread, SingleThread, Why};
 use ew_model::workload::Tool;
 use std::collections::BTreeMap;
 
-/// Its peers' threads have this much left.
-const LESS: f64 = 0.1;
 /// From this version on iperf3 has a thread per stream.
 const IPERF3_WITH_THREADS: (u32, u32) = (3, 16);
 
@@ -22,7 +20,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
 
 fn engine(case: &Case<'_>, host: HostId) -> Option<Why> {
     let used = compared(case, host, |host| cpus_per_stream(case, host))?;
-    if !used.exceeds(FULL_CPU, LESS) {
+    if !used.exceeds(FULL_CPU, MORE_LEFT) {
         return None;
     }
     Some(Why::BusyThread(BusyThread {
@@ -61,7 +59,7 @@ fn single_threaded(case: &Case<'_>, host: HostId) -> Option<Why> {
     }
     let busiest = |host| of_stages(case, host, |s| Some(s.busiest_cpu?.busy_share));
     let busy = compared(case, host, busiest)?;
-    busy.exceeds(FULL_CPU, LESS).then(|| {
+    busy.exceeds(FULL_CPU, MORE_LEFT).then(|| {
         Why::SingleThread(SingleThread {
             host,
             version: version.clone(),

@@ -1,7 +1,8 @@
 //! A rack's uplinks carry less than its hosts could send or receive.
 
 use super::case::Case;
-use crate::finding::{finding_of, plain, quantity};
+use crate::criteria::{ALIKE, MIN_EFFECT, SLOW};
+use crate::finding::{MAX_EVIDENCE, finding_of, plain, quantity};
 use crate::fit::{Direction, Location, RackDirection, Reach};
 use crate::stats::together;
 use ew_model::RackId;
@@ -9,15 +10,6 @@ use ew_model::analysis::Estimate;
 use ew_model::finding::details::{Directions, Oversubscribed, UplinkLimit, UplinkRivals};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeSet;
-
-/// Ratios within this factor of one another are reported together.
-pub(super) const ALIKE: f64 = 1.1;
-/// How far an interval's low end may lie above what was configured.
-const CONFIGURED_TOLERANCE: f64 = 1.05;
-/// The same of a value without an interval.
-const CONFIGURED_TOLERANCE_UNSURE: f64 = 1.10;
-/// Directions whose evidence is shown.
-const MAX_EVIDENCE: usize = 6;
 
 /// One direction of a rack that limits its hosts.
 #[derive(Clone, Copy)]
@@ -94,8 +86,8 @@ fn finding(case: &Case<'_>, limits: &[Limit<'_>]) -> Finding {
     let estimate = together(&ratios);
     let configured = case.observations.run.plan.expect.oversubscription;
     let is_worse = configured.is_some_and(|configured| match estimate.low {
-        Some(low) => low > configured * CONFIGURED_TOLERANCE,
-        None => estimate.value > configured * CONFIGURED_TOLERANCE_UNSURE,
+        Some(low) => low > configured / (1.0 - MIN_EFFECT),
+        None => estimate.value > configured / SLOW,
     });
     let differs = !is_worse && configured.is_none() && differs_from_peers(case, limits);
     let racks: BTreeSet<RackId> = limits.iter().map(|limit| limit.rack).collect();

@@ -8,10 +8,10 @@
 
 use super::lost::{LostLocation, LostMember};
 use super::members::BadMember;
-use super::scope::{MIN_BAD, MIN_HOSTS, SPURIOUS, Scope};
+use super::scope::Scope;
 use super::traces::Traces;
-use crate::criteria::{BAD_AS_A_WHOLE, EQUAL, FAULT_ODDS};
-use crate::fit::Direction;
+use crate::criteria::{EQUAL, FAULT_ODDS, MANY, MIN_SEEN};
+use crate::fit::{ANYTHING, Direction};
 use crate::observations::{Observations, StageView};
 use crate::quality::Quality;
 use ew_model::HostId;
@@ -151,7 +151,7 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
         .collect();
     let rivals = explained.iter().skip(1);
     let rivals = rivals.filter(|(other, ..)| *other > gain - EQUAL);
-    (failed >= MIN_BAD && ends.len() > MIN_HOSTS && share < BAD_AS_A_WHOLE).then(|| BlackHole {
+    (failed >= MIN_SEEN && ends.len() >= MIN_SEEN && share < 1.0 - MANY).then(|| BlackHole {
         scope,
         rivals: rivals
             .filter_map(|(_, _, suspect)| match suspect {
@@ -204,7 +204,7 @@ fn typical_share(tried: &[Tried]) -> f64 {
     let inside = || tried.iter().filter(|one| one.racks.is_none());
     let flows: f64 = inside().map(|one| one.flows).sum();
     let failed: f64 = inside().map(|one| one.failed).sum();
-    (failed / flows.max(1.0)).max(SPURIOUS)
+    (failed / flows.max(1.0)).max(ANYTHING)
 }
 
 /// Everything that keeps a pair's flows from beginning if it is at fault.

@@ -10,7 +10,7 @@
 
 use super::connections::{Key, PACE, connections_of};
 use super::traces::Traces;
-use crate::criteria::MIN_EFFECT;
+use crate::criteria::{MIN_EFFECT, SIGNIFICANT};
 use crate::observations::{Observations, RoundView, StageView};
 use crate::stats::{median, quantile};
 use ew_model::HostId;
@@ -49,9 +49,6 @@ enum End {
     Above(usize),
 }
 
-/// Chance that on any link of a run more connections of unknown path are than is thought possible.
-const CHANCE: f64 = 0.01;
-
 /// What is asked of a link, or may be.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
@@ -89,7 +86,7 @@ impl Unknown {
     fn on_part(self, part: f64, links: usize) -> f64 {
         let each = self.rate / self.connections.max(1.0);
         let mean = self.connections * part;
-        let deviations = (2.0 * (links as f64 / CHANCE).ln()).sqrt();
+        let deviations = (2.0 * (links as f64 / SIGNIFICANT).ln()).sqrt();
         each * (mean + deviations * mean.sqrt()).min(self.connections)
     }
 }

@@ -7,9 +7,9 @@
 //! rack has one name for every rack that sends to it.
 
 use super::connections::Judged;
-use super::scope::{MIN_BAD, Scope};
+use super::scope::Scope;
 use super::traces::{Fork, Traces};
-use crate::criteria::{EQUAL, FAULT_ODDS};
+use crate::criteria::{ALIKE, EQUAL, FAULT_ODDS, MIN_SEEN};
 use crate::fit::{Direction, OVERDISPERSION};
 use crate::stats::median;
 use std::collections::BTreeMap;
@@ -20,9 +20,6 @@ use std::net::IpAddr;
 const MIN_ATTRIBUTABLE: f64 = 1.0 / 3.0;
 /// What is slow by chance is anything from [`crate::criteria::SLOW`] down by so much (log-scale).
 const SPAN: f64 = 2.0;
-/// A narrow path's connections get the same each, within this (log-scale); half of all bad paths
-/// are narrow, the others lose packets.
-const ALIKE: f64 = 0.1;
 
 /// One bad path whose routers are known.
 #[derive(Clone, Debug)]
@@ -158,7 +155,7 @@ pub(super) fn bad_member(strata: &[Stratum], traces: &Traces, racks: usize) -> O
     let gain = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>() - price;
     let mut ranked: Vec<(f64, Scope, Vec<Piece>)> = found
         .into_iter()
-        .filter(|(_, pieces)| pieces.iter().map(|p| p.bad).sum::<f64>() >= MIN_BAD as f64)
+        .filter(|(_, pieces)| pieces.iter().map(|p| p.bad).sum::<f64>() >= MIN_SEEN as f64)
         .map(|(scope, pieces)| (gain(&pieces), scope, pieces))
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -253,8 +250,8 @@ fn likeness(rates: &[f64]) -> f64 {
         return 0.0;
     };
     let density = |rate: &f64| {
-        let z = (rate - middle) / ALIKE;
-        (-0.5 * z * z).exp() / (ALIKE * std::f64::consts::TAU.sqrt())
+        let z = (rate - middle) / ALIKE.ln();
+        (-0.5 * z * z).exp() / (ALIKE.ln() * std::f64::consts::TAU.sqrt())
     };
     let gains = rates
         .iter()

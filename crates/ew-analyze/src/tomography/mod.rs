@@ -22,8 +22,10 @@ pub(crate) use members::BadMember;
 pub(crate) use scope::Scope;
 pub(crate) use traces::Traces;
 
-use crate::criteria::{BAD_AS_A_WHOLE, EQUAL, FAULT_ODDS, SLOW};
-use crate::fit::{Direction, Network};
+use crate::criteria::{
+    ALIKE, EQUAL, FAULT_ODDS, LOSSY_UNLOADED, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL,
+};
+use crate::fit::{ANYTHING, Direction, Network};
 use crate::observations::{Observations, RoundView, StageView};
 use crate::quality::{LITTLE_STARVATION, starvation};
 use crate::stats::{median, quantile};
@@ -35,19 +37,11 @@ use ew_model::scenario::Pattern;
 use ew_model::workload::Pace;
 use loads::Loads;
 use members::Stratum;
-use scope::{MIN_BAD, MIN_HOSTS, SPURIOUS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// A connection that retransmits more than this share of its segments, and [`TIMES_USUAL`] times
-/// the median, loses: at half load a packet is lost to no queue.
-const LOSSY: f64 = 5e-4;
-const TIMES_USUAL: f64 = 5.0;
 /// Rounds in which a 5-tuple must have been measured to be bad in every one.
 const MIN_ROUNDS: usize = 2;
-
-/// Loads, and sizes of paths, within this of each other (log-scale) are alike.
-const ALIKE: f64 = 0.05;
 
 /// What is known of single paths.
 #[derive(Debug, Default)]
@@ -141,7 +135,7 @@ impl Connection {
             Badness::EveryRound => self.bad_rounds == rounds,
             Badness::Pooled(typical) => {
                 let mean = self.of_pace.iter().sum::<f64>() / rounds.max(1) as f64;
-                mean < SLOW || poisson_tail(self.lost, typical * self.segments) < SPURIOUS
+                mean < SLOW || poisson_tail(self.lost, typical * self.segments) < ANYTHING
             }
         }
     }
@@ -343,9 +337,9 @@ impl PathSizes {
     }
 }
 
-/// Rates within [`ALIKE`] of each other are alike.
+/// Rates within [`ALIKE.ln()`] of each other are alike.
 fn step(bits_per_sec: f64) -> i64 {
-    (bits_per_sec.max(1.0).ln() / ALIKE).round() as i64
+    (bits_per_sec.max(1.0).ln() / ALIKE.ln()).round() as i64
 }
 
 /// A flow with the routers on its way, as far as they are known.
@@ -443,7 +437,7 @@ fn take_round(
         .map(|(row, _)| connections_of(row))
         .collect();
     let losses: Vec<f64> = flows.iter().flatten().map(Seen::loss).collect();
-    let lossy = LOSSY.max(TIMES_USUAL * median(&losses).unwrap_or(0.0));
+    let lossy = LOSSY_UNLOADED.max(TIMES_TYPICAL * median(&losses).unwrap_or(0.0));
     for flow in &flows {
         let rates: Vec<f64> = flow.iter().map(|seen| seen.rate).collect();
         let Some(pace) = quantile(&rates, PACE).filter(|pace| *pace > 0.0) else {
@@ -504,7 +498,7 @@ fn bad_hosts(judged: &[Judged]) -> BTreeSet<HostId> {
     }
     let bad = counts
         .into_iter()
-        .filter(|(_, (bad, all))| *bad as f64 > BAD_AS_A_WHOLE * *all as f64);
+        .filter(|(_, (bad, all))| *bad as f64 > (1.0 - MANY) * *all as f64);
     bad.map(|((host, _), _)| host).collect()
 }
 
@@ -519,7 +513,7 @@ fn explain(judged: &[Judged], racks: usize) -> Option<BadPath> {
     let price = (scopes.len() as f64).ln()
         + (1.0 / FAULT_ODDS).ln()
         + 0.5 * (judged.len().max(2) as f64).ln();
-    let without = likelihood(judged.iter(), SPURIOUS);
+    let without = likelihood(judged.iter(), ANYTHING);
     let mut gains: Vec<(f64, Scope)> = scopes
         .into_iter()
         .filter(|scope| is_possible(judged, *scope))
@@ -561,18 +555,18 @@ fn is_possible(judged: &[Judged], scope: Scope) -> bool {
     let inside: Vec<&Judged> = judged.iter().filter(|one| is_in(one, scope)).collect();
     let bad: Vec<&&Judged> = inside.iter().filter(|one| one.is_bad).collect();
     let hosts: BTreeSet<HostId> = bad.iter().flat_map(|one| [one.src, one.dst]).collect();
-    bad.len() >= MIN_BAD
-        && hosts.len() > MIN_HOSTS
-        && (bad.len() as f64) < BAD_AS_A_WHOLE * inside.len() as f64
+    bad.len() >= MIN_SEEN
+        && hosts.len() >= MIN_SEEN
+        && (bad.len() as f64) < (1.0 - MANY) * inside.len() as f64
 }
 
 /// Log-likelihood gained when the connections of a scope are bad with a probability of their own.
 fn gain(judged: &[Judged], scope: Scope, without: f64) -> f64 {
     let inside = || judged.iter().filter(|one| is_in(one, scope));
     let (all, bad) = (inside().count(), inside().filter(|one| one.is_bad).count());
-    let own = (bad as f64 / all as f64).max(SPURIOUS);
+    let own = (bad as f64 / all as f64).max(ANYTHING);
     let outside = judged.iter().filter(|one| !is_in(one, scope));
-    likelihood(inside(), own) + likelihood(outside, SPURIOUS) - without
+    likelihood(inside(), own) + likelihood(outside, ANYTHING) - without
 }
 
 fn likelihood<'j>(judged: impl Iterator<Item = &'j Judged>, bad: f64) -> f64 {

@@ -2,13 +2,6 @@
 
 use crate::fit::Direction;
 
-/// Share of healthy connections that look bad for no reason.
-pub(super) const SPURIOUS: f64 = 0.003;
-
-/// Bad connections, of different hosts, that a finding needs.
-pub(super) const MIN_BAD: usize = 3;
-pub(super) const MIN_HOSTS: usize = 2;
-
 /// Where a bad path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {

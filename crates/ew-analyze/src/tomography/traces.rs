@@ -88,8 +88,7 @@ impl Traces {
             }
             traces.ended.push(one.judged(hop));
         }
-        let of_racks = traces.of_racks();
-        traces.weights = of_racks.values().flat_map(heavier).collect();
+        traces.weights = traces.forks.values().flat_map(Fork::heavier).collect();
         traces
     }
 
@@ -196,10 +195,41 @@ impl Traced<'_> {
     }
 }
 
+/// Weights that are thought of: unequal paths are of a few speeds.
+const WEIGHTS: std::ops::RangeInclusive<u32> = 2..=4;
+
 impl Fork {
     /// Connections whose router is known.
     pub(super) fn traced(&self) -> usize {
         self.to.values().map(Ways::traced).sum()
+    }
+
+    /// The routers that take a whole number of times as many connections as each other one, by a
+    /// likelihood that outweighs the choice among routers and the odds against it.
+    fn heavier(&self) -> Vec<(IpAddr, u32)> {
+        let price = (self.members.len() as f64).ln() + (1.0 / FAULT_ODDS).ln();
+        let weight = |via: &IpAddr| {
+            let gains = WEIGHTS.map(|weight| (self.gain(*via, f64::from(weight)), weight));
+            let best = gains.max_by(|a, b| a.0.total_cmp(&b.0));
+            best.filter(|(gain, _)| *gain > price)
+                .map(|(_, weight)| weight)
+        };
+        let members = self.members.iter();
+        members
+            .filter_map(|via| Some((*via, weight(via)?)))
+            .collect()
+    }
+
+    /// Log-likelihood gained by a router's weight. Rack by rack: a path that is lost to one of them
+    /// takes nothing there, and the others more.
+    fn gain(&self, via: IpAddr, weight: f64) -> f64 {
+        let of_ways = |ways: &Ways| {
+            let own = ways.members.get(&via).copied()? as f64;
+            let (all, count) = (ways.traced() as f64, ways.members.len() as f64);
+            let sum = count - 1.0 + weight;
+            Some(own * (weight * count / sum).ln() + (all - own) * (count / sum).ln())
+        };
+        self.to.values().filter_map(of_ways).sum()
     }
 }
 
@@ -207,32 +237,6 @@ impl Ways {
     pub(super) fn traced(&self) -> usize {
         self.members.values().sum()
     }
-}
-
-/// Weights that are thought of: unequal paths are of a few speeds.
-const WEIGHTS: std::ops::RangeInclusive<u32> = 2..=4;
-
-/// The routers of a rack that take a whole number of times as many connections as each other one,
-/// by a likelihood (multinomial) that outweighs the choice among routers and the odds against it.
-fn heavier(routers: &BTreeMap<IpAddr, u32>) -> Vec<(IpAddr, u32)> {
-    let all = f64::from(routers.values().sum::<u32>());
-    let count = routers.len() as f64;
-    let price = count.ln() + (1.0 / FAULT_ODDS).ln();
-    let gain = |own: u32, weight: f64| {
-        let sum = count - 1.0 + weight;
-        let own = f64::from(own);
-        own * (weight * count / sum).ln() + (all - own) * (count / sum).ln()
-    };
-    let weight = |own: u32| {
-        let gains = WEIGHTS.map(|weight| (gain(own, f64::from(weight)), weight));
-        let best = gains.max_by(|a, b| a.0.total_cmp(&b.0));
-        best.filter(|(gain, _)| *gain > price)
-            .map(|(_, weight)| weight)
-    };
-    let heavier = routers.iter().filter(|_| routers.len() > 1);
-    heavier
-        .filter_map(|(via, own)| Some((*via, weight(*own)?)))
-        .collect()
 }
 
 /// Each connection once, as the last round has it that traced most of its path: a round that was
@@ -298,16 +302,40 @@ fn parting_hop(traced: &[Traced<'_>]) -> usize {
 mod tests {
     use super::*;
 
+    fn fork(ways: &[&[usize]]) -> Fork {
+        let router = |host: u8| IpAddr::from([198, 19, 1, host]);
+        let ways = ways.iter().map(|counts| Ways {
+            members: (1..)
+                .zip(*counts)
+                .filter(|(_, count)| **count > 0)
+                .map(|(host, count)| (router(host), *count))
+                .collect(),
+            silent: 0,
+        });
+        let to: BTreeMap<usize, Ways> = (0..).zip(ways).collect();
+        Fork {
+            members: to
+                .values()
+                .flat_map(|it| it.members.keys().copied())
+                .collect(),
+            to,
+            cut: 0,
+        }
+    }
+
     #[test]
     fn a_weight_is_a_multiple_that_chance_does_not_explain() {
-        let routers = |counts: &[u32]| -> BTreeMap<IpAddr, u32> {
-            let of = |(host, count): (u8, &u32)| (IpAddr::from([198, 19, 1, host]), *count);
-            (1..).zip(counts).map(of).collect()
-        };
-        assert_eq!(heavier(&routers(&[90, 110, 85, 115])), []);
-        assert_eq!(heavier(&routers(&[7, 3])), []);
         let wide = |host: u8, weight| vec![(IpAddr::from([198, 19, 1, host]), weight)];
-        assert_eq!(heavier(&routers(&[100, 50, 48, 53])), wide(1, 2));
-        assert_eq!(heavier(&routers(&[40, 118])), wide(2, 3));
+        assert_eq!(fork(&[&[90, 110, 85, 115]]).heavier(), []);
+        assert_eq!(fork(&[&[7, 3]]).heavier(), []);
+        assert_eq!(fork(&[&[100, 50, 48, 53]]).heavier(), wide(1, 2));
+        assert_eq!(fork(&[&[40, 118]]).heavier(), wide(2, 3));
+    }
+
+    #[test]
+    fn a_path_that_is_lost_to_one_rack_makes_no_other_heavier() {
+        let lost_to_one: [&[usize]; 2] = [&[25, 0, 23], &[17, 14, 17]];
+        assert_eq!(fork(&lost_to_one).heavier(), []);
+        assert_eq!(fork(&[&[48, 0], &[20, 28]]).heavier(), []);
     }
 }

@@ -244,7 +244,7 @@ fn a_full_disk_is_a_cause_of_a_slow_host_and_worth_knowing_of_a_fast_one() {
     assert_eq!(found(Slow::Nowhere, 880, 50), [], "not full");
     assert_eq!(found(Slow::Nowhere, 950, 950), [], "everybody's");
     assert_eq!(
-        found(Slow::Nowhere, 950, 700),
+        found(Slow::Nowhere, 950, 850),
         [],
         "its peers' are busy, too"
     );
@@ -382,7 +382,7 @@ fn drops_that_peers_have_too_explain_nothing() {
     let mut dropping = with_counters(shown, |_| false, |_, _| {});
     for (it, samples) in &mut dropping.samples {
         for (second, sample) in (0..).zip(samples) {
-            sample.interfaces[0].rx_drops = if *it == host { 500 } else { 120 } * second;
+            sample.interfaces[0].rx_drops = if *it == host { 500 } else { 150 } * second;
         }
     }
     assert_eq!(
