@@ -37,7 +37,13 @@ class PathFault(Fault):
         return True
 
     def is_named_by(self, finding):
+        if self.is_left_open_by(finding):
+            return True
         return finding.cause in self.causes and self.is_place_of(finding) and self.has_direction(finding)
+
+    def is_left_open_by(self, finding):
+        """Of a rack with one host nobody can know whether the host or the uplink is slow."""
+        return self.causes == UPLINK_CAUSES and f"or the uplinks of {self.target}, which has no other host" in finding.sentence
 
     def is_place_of(self, finding):
         """A spine is every rack's. A path is its rack's; which member it is, is judged apart."""

@@ -122,7 +122,8 @@ fn has_right_cause(truth: &Truth, inventory: &Inventory, finding: &Finding) -> b
     if let Details::OversubscribedPods(_) = finding.details {
         return truth.pod_ratio > OVERSUBSCRIBED;
     }
-    if finding.cause == Cause::Uplink && is_oversubscribed(truth, finding.subject) {
+    let is_uplink = finding.cause == Cause::Uplink && is_oversubscribed(truth, finding.subject);
+    if is_uplink || may_be_its_rack(truth, finding) {
         return true;
     }
     truth.faults.iter().any(|fault| match fault {
@@ -270,7 +271,9 @@ fn is_justified(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool
         );
     }
     match finding.subject {
-        Subject::Host { host } => has_host_fault(truth, host, LinkDirection::Both),
+        Subject::Host { host } => {
+            has_host_fault(truth, host, LinkDirection::Both) || may_be_its_rack(truth, finding)
+        }
         Subject::Pair { src, dst } => {
             let ends = has_host_fault(truth, src, LinkDirection::Up)
                 || has_host_fault(truth, dst, LinkDirection::Down);
@@ -293,6 +296,17 @@ fn is_justified(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool
         }
         Subject::Run => !truth.faults.is_empty(),
     }
+}
+
+/// Whether a finding leaves open if it is the host or its rack's uplinks, and it is these.
+fn may_be_its_rack(truth: &Truth, finding: &Finding) -> bool {
+    let Details::SlowHost(slow) = &finding.details else {
+        return false;
+    };
+    slow.alone_in.is_some_and(|rack| {
+        let ratio = ratio(truth, rack);
+        ratio.up.max(ratio.down) > OVERSUBSCRIBED
+    })
 }
 
 fn kills_connections(fault: &Fault) -> bool {

@@ -18,8 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What an analysis reached before. Whoever betters it raises these.
 const MIN_RIGHT: usize = 53;
-/// One of them accuses a rack's only host, where nobody can know whether it is the rack's uplink.
-const MAX_WRONG_RUNS: usize = 3;
+const MAX_WRONG_RUNS: usize = 2;
 
 const FALSE_ACCUSATION: &str = "no false accusation";
 

@@ -7,10 +7,10 @@ use super::{link_speed, slow_pair, why};
 use crate::criteria::{MIN_EFFECT, SLOW};
 use crate::finding::{finding_of, quantity};
 use crate::fit::{Side, SlowSide};
-use ew_model::HostId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{Directions, SlowDirection, SlowHost, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
+use ew_model::{HostId, RackId};
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let hosts = case.observations.inventory().host_ids();
@@ -75,10 +75,19 @@ fn finding(
                 sides: slow_directions(tx, rx),
                 peers_bits_per_sec: typical.value,
                 flows: side_rates(case, host),
+                alone_in: alone_in(case, host).filter(|_| why.is_none()),
                 why,
             }),
         )
     })
+}
+
+/// The host's rack, among others, where it has no other host.
+fn alone_in(case: &Case<'_>, host: HostId) -> Option<RackId> {
+    let inventory = case.observations.inventory();
+    let own = inventory.rack_of(host)?;
+    let is_alone = inventory.hosts_in(own).len() == 1;
+    (is_alone && inventory.racks.len() > 1).then_some(own)
 }
 
 /// The slower side, where it is slow enough to be reported.

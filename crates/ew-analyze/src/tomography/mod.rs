@@ -141,14 +141,30 @@ impl Connection {
     }
 }
 
-/// Share of segments that all but the worst quarter of the connections retransmit.
-fn typical_loss(connections: &BTreeMap<Key, Connection>) -> f64 {
-    let share = |one: &Connection| one.lost / one.segments.max(1.0);
+/// Share of segments that is typically retransmitted: by all but the worst quarter of the
+/// connections, or over the router in the middle, the better of two, since of two paths one may be
+/// bad in every rack. A bad path's own losses make both too high, so the lower one counts.
+fn typical_loss(connections: &BTreeMap<Key, Connection>, traces: &Traces) -> f64 {
+    let mut routers: BTreeMap<IpAddr, Vec<&Connection>> = BTreeMap::new();
+    for (key, connection) in connections {
+        if let Some(via) = traces.via(key) {
+            routers.entry(via).or_default().push(connection);
+        }
+    }
+    let mut shares: Vec<f64> = routers.values().map(|all| loss_of(all)).collect();
+    shares.sort_by(f64::total_cmp);
+    let middle = shares.get(shares.len().saturating_sub(1) / 2);
+    let share = |one: &&Connection| one.lost / one.segments.max(1.0);
     let mut all: Vec<&Connection> = connections.values().collect();
     all.sort_by(|a, b| share(a).total_cmp(&share(b)));
     all.truncate(all.len() - all.len() / 4);
-    let sum = |figure: fn(&Connection) -> f64| all.iter().map(|one| figure(one)).sum::<f64>();
-    sum(|one| one.lost) / sum(|one| one.segments).max(1.0)
+    middle.map_or(1.0, |share| *share).min(loss_of(&all))
+}
+
+fn loss_of(connections: &[&Connection]) -> f64 {
+    let sum = |figure: fn(&Connection) -> f64| connections.iter().map(|one| figure(one)).sum();
+    let (lost, segments): (f64, f64) = (sum(|one| one.lost), sum(|one| one.segments));
+    lost / segments.max(1.0)
 }
 
 /// Probability of so many or more where `mean` are expected.
@@ -250,7 +266,7 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
                 loads.is_full((at, index), key)
             });
         }
-        let typical = typical_loss(&connections);
+        let typical = typical_loss(&connections, traces);
         let judged = |badness| judge(observations, network, traces, &connections, badness);
         Paced {
             judged: judged(Badness::EveryRound),
@@ -603,14 +619,14 @@ mod tests {
     #[test]
     fn what_everybody_loses_makes_nobody_bad() {
         let even = connections(&[4.0, 5.0, 6.0, 5.0, 3.0, 7.0, 5.0, 4.0]);
-        let typical = typical_loss(&even);
+        let typical = typical_loss(&even, &Traces::default());
         assert!((0.004..0.0055).contains(&typical), "{typical}");
         assert!(
             even.values()
                 .all(|one| !one.is_bad(Badness::Pooled(typical)))
         );
         let uneven = connections(&[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 9.0, 0.0]);
-        let typical = typical_loss(&uneven);
+        let typical = typical_loss(&uneven, &Traces::default());
         let bad: Vec<bool> = uneven
             .values()
             .map(|one| one.is_bad(Badness::Pooled(typical)))

@@ -639,6 +639,7 @@ pub(crate) fn slow_host(host: HostId) -> SlowHost {
             }),
         },
         why: None,
+        alone_in: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! A host sends or receives slower than its peers.
 
 use super::{Directions, SideRates, Why};
-use crate::inventory::HostId;
+use crate::inventory::{HostId, RackId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,9 @@ pub struct SlowHost {
     pub flows: SideRates,
     /// Why. `None` where the host's counters do not show it.
     pub why: Option<Why>,
+    /// The rack that has no other host, where nothing shows why: its uplinks may be as slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone_in: Option<RackId>,
 }
 
 /// A slow side, or both.

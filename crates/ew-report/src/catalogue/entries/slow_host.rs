@@ -15,9 +15,13 @@ impl Entry for SlowHost {
         let sides = self.sides.iter().map(|side| of_peers(self, side));
         let sides = sides.collect::<Vec<_>>().join(", ");
         let what = format!("{}: {sides}", names.name(self.host));
-        match &self.why {
-            Some(why) => Headline::new(what).because(why.because(names)),
-            None => Headline::new(format!("{what}. Cause not determined")),
+        match (&self.why, self.alone_in) {
+            (Some(why), _) => Headline::new(what).because(why.because(names)),
+            (None, Some(rack)) => Headline::new(format!(
+                "{what}. Cause not determined: the host, or the uplinks of {}, which has no other host",
+                names.rack_name(rack)
+            )),
+            (None, None) => Headline::new(format!("{what}. Cause not determined")),
         }
     }
 
@@ -31,6 +35,9 @@ impl Entry for SlowHost {
     fn next_step(&self, names: &Inventory) -> String {
         match &self.why {
             Some(why) => why.next_step(names),
+            None if self.alone_in.is_some() => {
+                format!("{}, and at the rack's uplinks", look_at(&self.sides))
+            }
             None => look_at(&self.sides).into(),
         }
     }

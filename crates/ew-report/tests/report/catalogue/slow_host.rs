@@ -2,6 +2,7 @@
 
 use super::why::reason;
 use super::{golden, host};
+use ew_model::RackId;
 use ew_model::finding::Details;
 use ew_model::finding::details::{
     Directions, PeersRate, SideRate, SideRates, SlowDirection, SlowHost, StageRate,
@@ -18,6 +19,10 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         why: Some(reason("CPU quota")),
         ..slow(&[rx])
     };
+    let alone = SlowHost {
+        alone_in: Some(RackId(0)),
+        ..slow(&[tx])
+    };
     vec![
         ("it sends slowly", Details::SlowHost(slow(&[tx]))),
         ("it receives slowly", Details::SlowHost(slow(&[rx]))),
@@ -27,6 +32,7 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         ),
         ("both sides", Details::SlowHost(slow(&[tx, rx]))),
         ("it is known why", Details::SlowHost(explained)),
+        ("its rack has no other host", Details::SlowHost(alone)),
         ("without flows", Details::SlowHost(without_flows())),
     ]
 }
@@ -100,5 +106,6 @@ fn slow(sides: &[(Directions, f64)]) -> SlowHost {
         peers_bits_per_sec: 94.6e6,
         flows,
         why: None,
+        alone_in: None,
     }
 }
