@@ -23,6 +23,10 @@ pub(super) struct Judged {
     pub(super) is_bad: bool,
     pub(super) of_pace: f64,
     pub(super) retransmitted: f64,
+    /// Segments sent, and of them retransmitted, in the rounds it is judged by. 0 where these do
+    /// not tell what a path loses.
+    pub(super) segments: f64,
+    pub(super) lost: f64,
 }
 
 /// The flow's connections at this quantile keep the pace.

@@ -9,14 +9,14 @@
 use super::connections::Judged;
 use super::scope::Scope;
 use super::traces::{Fork, Traces};
-use crate::criteria::{ALIKE, EQUAL, FAULT_ODDS, MIN_SEEN};
+use crate::criteria::{ALIKE, EQUAL, FAULT_ODDS, LOSSY_UNLOADED, MIN_SEEN};
 use crate::fit::{Direction, OVERDISPERSION};
 use crate::stats::median;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Of the connections of a bad path that were good elsewhere so many are bad; less is what unequal
-/// hashing does, too.
+/// Of the connections of a bad path that were good elsewhere, and show it, so many are bad; less is
+/// what unequal hashing does, too.
 const MIN_ATTRIBUTABLE: f64 = 1.0 / 3.0;
 /// What is slow by chance is anything from [`crate::criteria::SLOW`] down by so much (log-scale).
 const SPAN: f64 = 2.0;
@@ -227,7 +227,7 @@ impl Piece {
             all: own.all + others.all,
         };
         let attributable = (own.share() - others.share()) / (1.0 - others.share());
-        if attributable < MIN_ATTRIBUTABLE {
+        if attributable < MIN_ATTRIBUTABLE * visible_share(&connections) {
             return;
         }
         let apart = own.likelihood(own.share()) + others.likelihood(others.share());
@@ -242,6 +242,18 @@ impl Piece {
         self.others.bad += others.bad;
         self.others.all += others.all;
     }
+}
+
+/// Share of a path's connections that show what it does to them. Where it loses segments, some lose
+/// none: of so many segments each, by the share that all of them lose together.
+fn visible_share(connections: &[&Judged]) -> f64 {
+    let sum = |figure: fn(&Judged) -> f64| connections.iter().map(|one| figure(one)).sum::<f64>();
+    let lost_share = sum(|one| one.lost) / sum(|one| one.segments).max(1.0);
+    if lost_share < LOSSY_UNLOADED {
+        return 1.0;
+    }
+    let loses = |one: &&Judged| 1.0 - (1.0 - lost_share).powf(one.segments);
+    connections.iter().map(loses).sum::<f64>() / connections.len() as f64
 }
 
 /// What is gained when rates (log-scale) are alike, as those of one narrow path are, nats.

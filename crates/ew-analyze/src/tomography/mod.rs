@@ -436,6 +436,8 @@ fn sum(network: &Network, ways: &[Way<'_>]) -> Option<(Load, Judged)> {
         is_bad: false,
         of_pace: carried / allowed,
         retransmitted: 0.0,
+        segments: 0.0,
+        lost: 0.0,
     };
     Some((load, judged))
 }
@@ -492,6 +494,8 @@ fn judge(
             is_bad: connection.is_bad(badness),
             of_pace: median(&connection.of_pace).unwrap_or(1.0),
             retransmitted: median(&connection.retransmitted).unwrap_or(0.0),
+            segments: connection.segments,
+            lost: connection.lost,
         })
     });
     let judged: Vec<Judged> = judged.collect();

@@ -191,6 +191,8 @@ impl Traced<'_> {
             is_bad: !self.path.is_complete,
             of_pace: if self.path.is_complete { 1.0 } else { 0.0 },
             retransmitted: 0.0,
+            segments: 0.0,
+            lost: 0.0,
         }
     }
 }
