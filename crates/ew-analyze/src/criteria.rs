@@ -30,7 +30,7 @@ pub(crate) const MIN_EFFECT: f64 = 0.07;
 pub(crate) const SLOW: f64 = 1.0 - 2.0 * MIN_EFFECT;
 
 /// Below this share of the link's payload rate a class of hosts is uniformly slow: what protocols
-/// and machines cost a healthy host stays above it.
+/// and machines cost leaves more.
 pub(crate) const UNIFORMLY_SLOW: f64 = 0.8;
 
 /// Rates, or ratios, within this factor are alike.

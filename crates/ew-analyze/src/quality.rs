@@ -193,8 +193,8 @@ pub(crate) fn starvation_by_host(observations: &Observations<'_>) -> BTreeMap<Ho
 
 fn end_starvation(end: &EndRecord, streams: u32) -> f64 {
     let lacked = |share: f64| ((share - IDLE) / STARVATION_SPAN).clamp(0.0, 1.0);
-    let waited = end.waited_share(streams).map_or(0.0, |share| lacked(share));
-    let stolen = stolen_share(end).map_or(0.0, |share| lacked(share));
+    let waited = end.waited_share(streams).map_or(0.0, lacked);
+    let stolen = stolen_share(end).map_or(0.0, lacked);
     waited.max(stolen)
 }
 

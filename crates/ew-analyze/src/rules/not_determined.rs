@@ -141,7 +141,7 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
         None => (Cause::NotDetermined, None),
     };
     Some(Finding {
-        symptom: symptom,
+        symptom,
         measured: plain(share, "ratio"),
         expected: plain(1.0, "ratio"),
         ..finding_of(

@@ -23,8 +23,8 @@ pub(super) struct Judged {
     pub(super) is_bad: bool,
     pub(super) of_pace: f64,
     pub(super) retransmitted: f64,
-    /// Segments sent, and of them retransmitted, in the rounds it is judged by. 0 where these do
-    /// not tell what a path loses.
+    /// Segments sent, and of them retransmitted, in the rounds it is judged by. 0 where these show
+    /// nothing of what a path loses.
     pub(super) segments: f64,
     pub(super) lost: f64,
 }
