@@ -104,9 +104,9 @@ pub enum RunError {
         /// A round trip, and between whom.
         example: String,
     },
-    /// A firewall, most likely.
+    /// A firewall, most likely, or a link that is down: `firewalld` rejects with the same answer.
     #[error(
-        "{hosts}: no connection to the data ports ({example}); allow TCP and UDP {first}-{last} there (firewall-cmd --add-port={first}-{last}/tcp \
+        "{hosts}: no connection to the data ports ({example}); check that the interface of the data address is up there (ip -br link), and allow TCP and UDP {first}-{last} (firewall-cmd --add-port={first}-{last}/tcp \
          --add-port={first}-{last}/udp; ufw allow {first}:{last}/tcp; ufw allow {first}:{last}/udp; nft add rule inet filter input tcp dport {first}-{last} accept; \
          nft add rule inet filter input udp dport {first}-{last} accept), use open ports with --data-ports, \
          or leave these hosts out (--hosts 'SET!{hosts}')"
