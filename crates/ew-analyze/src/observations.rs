@@ -49,11 +49,22 @@ pub(crate) struct RoundView<'a> {
     /// Whether the flow shares neither its sender's nor its receiver's NIC direction with another
     /// one.
     pub(crate) isolated: Vec<bool>,
-    /// Whether every flow of the round was measured.
-    pub(crate) whole: bool,
+    /// All flows, measured or not.
+    all: usize,
 }
 
 impl RoundView<'_> {
+    /// Whether every flow was measured.
+    fn is_whole(&self) -> bool {
+        self.records.len() == self.all
+    }
+
+    /// Whether so many flows were not that nobody knows what the others met: connections that
+    /// opened send, whether their flow has a figure or not.
+    pub(crate) fn is_mostly_missing(&self) -> bool {
+        2 * self.records.len() < self.all
+    }
+
     /// Streams that each host sends and receives: the engine's threads there, unless one drives
     /// several.
     pub(crate) fn streams_by_host(&self) -> BTreeMap<HostId, u32> {
@@ -219,7 +230,11 @@ impl<'a> StageView<'a> {
     /// there are any.
     pub(crate) fn fullest_rounds(&self) -> Vec<&RoundView<'a>> {
         let full = self.last_step();
-        let whole: Vec<_> = full.iter().copied().filter(|round| round.whole).collect();
+        let whole: Vec<_> = full
+            .iter()
+            .copied()
+            .filter(|round| round.is_whole())
+            .collect();
         if whole.is_empty() { full } else { whole }
     }
 
@@ -269,7 +284,7 @@ impl<'a> RoundView<'a> {
                 .iter()
                 .map(|row| sending.get(&row.src) == Some(&1) && receiving.get(&row.dst) == Some(&1))
                 .collect(),
-            whole: records.len() == rows.len(),
+            all: rows.len(),
             records,
         }
     }

@@ -131,7 +131,7 @@ impl Rounds {
                 continue;
             }
             for (at, round) in stage.rounds.iter().enumerate() {
-                if quality.is_void(index, at) {
+                if quality.is_void(index, at) || round.is_mostly_missing() {
                     continue;
                 }
                 let start = all.obs.len();
