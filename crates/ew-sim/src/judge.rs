@@ -265,10 +265,11 @@ fn is_justified(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool
         .iter()
         .any(|fault| matches!(fault, Fault::Uniform { .. }))
     {
-        return !matches!(
+        let is_of_pair = matches!(
             finding.subject,
             Subject::Pair { .. } | Subject::RackPair { .. }
         );
+        return !is_of_pair && !matches!(finding.cause, Cause::BadPath | Cause::LostPath);
     }
     match finding.subject {
         Subject::Host { host } => {

@@ -205,6 +205,28 @@ pub(crate) fn tomography(
             ..Tomography::default()
         };
     }
+    // What a throttled host carries depends on what else it does, and shows no path.
+    let (bad_path, bad_member) = match quality.is_throttled {
+        true => (None, None),
+        false => bad_paths(observations, network, traces),
+    };
+    Tomography {
+        bad_path,
+        bad_member,
+        black_hole,
+        lost_members,
+        traced_paths: traces.paths(),
+        rack_paths: traces.of_racks(),
+    }
+}
+
+/// By their shares of the connections, and by name.
+fn bad_paths(
+    observations: &Observations<'_>,
+    network: &Network,
+    traces: &Traces,
+) -> (Option<BadPath>, Option<BadMember>) {
+    let racks = observations.inventory().racks.len();
     let paced = paced(observations, network, traces);
     let strata: Vec<Stratum> = paced
         .iter()
@@ -212,18 +234,12 @@ pub(crate) fn tomography(
         .chain(together(observations, network, traces))
         .map(Stratum::new)
         .collect();
-    Tomography {
-        bad_path: paced.first().and_then(|paced| {
-            let found = explain(&paced.judged, racks)?;
-            let stage = paced.stage.clone();
-            Some(BadPath { stage, ..found })
-        }),
-        bad_member: members::bad_member(&strata, traces, racks),
-        black_hole,
-        lost_members,
-        traced_paths: traces.paths(),
-        rack_paths: traces.of_racks(),
-    }
+    let by_share = paced.first().and_then(|paced| {
+        let found = explain(&paced.judged, racks)?;
+        let stage = paced.stage.clone();
+        Some(BadPath { stage, ..found })
+    });
+    (by_share, members::bad_member(&strata, traces, racks))
 }
 
 /// Connections over as many routers, together.
