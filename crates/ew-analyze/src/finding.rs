@@ -1,4 +1,4 @@
-//! What findings have in common.
+//! What findings have in common. Their figures are optional, so what makes one gives `Some`.
 
 use crate::precision::confidence;
 use ew_model::analysis::Estimate;

@@ -295,3 +295,43 @@ impl Count {
         self.bad * share.ln() + (self.all - self.bad) * (1.0 - share).ln()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::HostId;
+
+    fn connections(segments: f64, lost: &[f64]) -> Vec<Judged> {
+        let one = |lost: &f64| Judged {
+            src: HostId(0),
+            dst: HostId(1),
+            racks: (0, 1),
+            via: None,
+            is_bad: *lost > 0.0,
+            of_pace: 1.0,
+            retransmitted: 0.0,
+            segments,
+            lost: *lost,
+        };
+        lost.iter().map(one).collect()
+    }
+
+    fn share(all: &[Judged]) -> f64 {
+        visible_share(&all.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn of_few_segments_few_connections_show_what_a_path_loses() {
+        // 2 of 1,000 segments are lost: of 100 each, 1 - 0.998^100 = 18% of the connections lose
+        // any.
+        let few = connections(100.0, &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        assert!((share(&few) - 0.181).abs() < 0.001, "{}", share(&few));
+        let many = connections(10_000.0, &[20.0, 18.0, 22.0]);
+        assert!(share(&many) > 0.999);
+        // One in 10,000 is no lossy path, and a connection that is bad must show it by its rate.
+        let hardly = connections(10_000.0, &[1.0, 1.0, 1.0]);
+        assert!((share(&hardly) - 1.0).abs() < f64::EPSILON);
+        let unknown = connections(0.0, &[0.0, 0.0]);
+        assert!((share(&unknown) - 1.0).abs() < f64::EPSILON);
+    }
+}
