@@ -36,29 +36,24 @@ pub(crate) const UNIFORMLY_SLOW: f64 = 0.8;
 /// Rates, or ratios, within this factor are alike.
 pub(crate) const ALIKE: f64 = 1.1;
 
-/// Something used to this share is full: TCP leaves up to a tenth.
+/// Something used to this share is full: TCP leaves up to a tenth of a link, ticks and readings some
+/// of a CPU or a disk.
 pub(crate) const FULL: f64 = 0.9;
 
-/// A share below this is as good as nothing.
+/// A share below this is as good as nothing. Window edges and protocols make errors of that size,
+/// which no repetition shows.
 pub(crate) const NEGLIGIBLE: f64 = 0.01;
-
-/// Systematic error of a ratio that repetition cannot show: window edges, protocol.
-pub(crate) const SYSTEMATIC: f64 = 0.01;
 
 /// TCP that nothing limits fills at least this share of what it has, alone or where many flows
 /// meet: shared buffers and short windows cost no more.
 pub(crate) const LEAST_FILL: f64 = 0.65;
-
-/// A CPU that is busy for this share of the time has none left: what is missing is the resolution
-/// of its ticks.
-pub(crate) const FULL_CPU: f64 = 0.95;
 
 /// What held a flow back for this share of its time may be why it is slow: without it the flow
 /// could be half as fast again.
 pub(crate) const HELD_BACK: f64 = 0.3;
 
 /// A CPU quota that throttles for this share of the time takes part in what is measured.
-pub(crate) const THROTTLED: f64 = 0.1;
+pub(crate) const THROTTLED: f64 = 1.0 - FULL;
 
 /// More than this share are no exceptions but the rule, of hosts as of connections. Of a host or a
 /// group of paths of which less than this is good, all is bad, and no path alone.
@@ -68,16 +63,23 @@ pub(crate) const MANY: f64 = 0.25;
 /// are alike makes less.
 pub(crate) const TIMES_PEERS: f64 = 2.0;
 
-/// The same of what is rare, or varies by itself: losses, drops, round trips, lateness.
-pub(crate) const TIMES_TYPICAL: f64 = 4.0;
+/// The same of what is rare, or varies by itself: losses, drops, round trips, lateness. Chance
+/// alone makes twice as much of that.
+pub(crate) const TIMES_TYPICAL: f64 = TIMES_PEERS * TIMES_PEERS;
 
 /// A host whose CPU, disk or threads are full shows the cause where its peers' have this share of
 /// their time more left.
 pub(crate) const MORE_LEFT: f64 = 0.15;
+
+/// A host is late, or a queue long, from this on: idle hosts and short queues stay below 1 ms.
+pub(crate) const LONG_NS: f64 = 10e6;
+
+/// Fewer than this share of all hosts are no class of their own but slow hosts.
+pub(crate) const CLASS_SHARE: f64 = 0.15;
 
 /// Share of segments retransmitted that may be why a flow is slow: TCP halves its window once in
 /// 500 segments.
 pub(crate) const LOSSY: f64 = 0.002;
 
 /// The same of drops, and where no queue is full, where nothing else loses: once in 2000 segments.
-pub(crate) const LOSSY_UNLOADED: f64 = 5e-4;
+pub(crate) const LOSSY_UNLOADED: f64 = LOSSY / TIMES_TYPICAL;

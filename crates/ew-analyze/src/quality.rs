@@ -4,7 +4,7 @@
 //! late. A round that ran on time on hosts short of CPU is not void: its low rates show little, its
 //! high rates still prove capacity. So each flow has a degree of starvation, and the fit weighs it.
 
-use crate::criteria::{NEGLIGIBLE, THROTTLED};
+use crate::criteria::{FULL, HELD_BACK, MANY, MORE_LEFT, NEGLIGIBLE, THROTTLED};
 use crate::observations::{Observations, RoundView, StageView};
 use crate::telemetry::Telemetry;
 use ew_model::HostId;
@@ -13,17 +13,16 @@ use ew_model::record::EndRecord;
 use ew_model::run::Run;
 use std::collections::BTreeMap;
 
-/// A flow as starved as this shows next to nothing about the network when it is low.
-const STARVED: f64 = 0.9;
 /// Below this a flow's ends had the CPU they needed, as far as values go.
-pub(crate) const LITTLE_STARVATION: f64 = 0.25;
-/// Waiting, or steal, that idle machines show too, as a share of the window.
-const IDLE: f64 = 0.15;
-/// From idle to this much more of the window without CPU, starvation goes from 0 to 1: three
-/// quarters of the window then.
-const STARVATION_SPAN: f64 = 0.60;
+pub(crate) const LITTLE_STARVATION: f64 = starvation_of(HELD_BACK);
 /// The ends had CPU for half of the time.
-pub(crate) const HALF_STARVED: f64 = (0.5 - IDLE) / STARVATION_SPAN;
+pub(crate) const HALF_STARVED: f64 = starvation_of(0.5);
+
+/// Starvation of ends that lack CPU for a share of the window: from 0, where that is what hosts
+/// differ by when idle, to 1, where nothing can be expected of the little CPU that is left.
+const fn starvation_of(share: f64) -> f64 {
+    ((share - MORE_LEFT) / (1.0 - MANY - MORE_LEFT)).clamp(0.0, 1.0)
+}
 
 /// The quality of every round of the capacity tests.
 #[derive(Debug, Default)]
@@ -85,7 +84,7 @@ impl Quality {
         let rounds = full.len().max(1) as f64;
         let mean =
             |share: fn(&RoundQuality) -> f64| full.iter().map(|r| share(r)).sum::<f64>() / rounds;
-        let starved = |round: &&&RoundQuality| round.median_starvation > STARVED;
+        let starved = |round: &&&RoundQuality| round.median_starvation > FULL;
         self.late_share = mean(|round| round.late_share);
         self.missing_share = mean(|round| round.missing_share);
         self.starved_share = full.iter().filter(starved).count() as f64 / rounds;
@@ -192,9 +191,8 @@ pub(crate) fn starvation_by_host(observations: &Observations<'_>) -> BTreeMap<Ho
 }
 
 fn end_starvation(end: &EndRecord, streams: u32) -> f64 {
-    let lacked = |share: f64| ((share - IDLE) / STARVATION_SPAN).clamp(0.0, 1.0);
-    let waited = end.waited_share(streams).map_or(0.0, lacked);
-    let stolen = stolen_share(end).map_or(0.0, lacked);
+    let waited = end.waited_share(streams).map_or(0.0, starvation_of);
+    let stolen = stolen_share(end).map_or(0.0, starvation_of);
     waited.max(stolen)
 }
 

@@ -265,9 +265,10 @@ impl Driver<'_, '_> {
         end
     }
 
-    /// What is missing, once more, and again until most of what is repeated fails with the longest
-    /// gaps: at most a quarter of the stage's rounds until most succeed, because what fails more
-    /// often than that may well fail for ever.
+    /// What is missing, once more, and again until the longest gaps do not help: at most a quarter of
+    /// the stage's rounds until flows fail less than half as often as at first, because those that
+    /// do not may well fail for ever. Connections that a black hole swallows are no better with more
+    /// time, though another attempt may take another path.
     async fn repair(&mut self) -> BatchEnd {
         let hasty = self.wanting();
         if hasty.len() == 0 && repair::all_measured(&self.progress.records) {
@@ -280,27 +281,30 @@ impl Driver<'_, '_> {
         let given = self.progress.fewest_gaps.unwrap_or(1);
         let mut gaps = self.patience.first_repair(self.progress.stage, given);
         let mut most_rounds = (self.progress.stage.rounds.len() / 4).max(1);
+        let at_first = self.failed_share(0);
         for _ in 0..repair::MAX_ATTEMPTS {
-            let all = self.wanting();
-            let before = all.len();
-            let tried = all.some(most_rounds);
+            let tried = self.wanting().some(most_rounds);
             if tried.len() == 0 {
                 return BatchEnd::Done;
             }
+            let first = self.progress.next_repeat;
             if self.repeat(&tried, gaps).await == BatchEnd::Interrupted {
                 return BatchEnd::Interrupted;
             }
-            let fixed = before.saturating_sub(self.wanting().len());
+            let failed = self.failed_share(first);
             let tried_gaps = gaps;
-            if fixed < tried.len() {
-                gaps = repair::more_gaps(gaps);
+            if failed > 0.0 {
+                gaps = self.patience.longer(gaps);
             }
-            if 2 * fixed >= tried.len() {
+            if 2.0 * failed < at_first {
                 most_rounds = usize::MAX;
                 if is_widespread {
                     *self.patience = Patience::learned(self.progress.stage, tried_gaps);
                 }
             } else if gaps == tried_gaps {
+                if is_widespread {
+                    *self.patience = self.patience.in_vain();
+                }
                 return BatchEnd::Done;
             }
         }
@@ -322,6 +326,12 @@ impl Driver<'_, '_> {
         let rounds = (first..).map(RoundIndex).zip(&rounds).collect();
         self.run_rounds(rounds, gaps * self.progress.stage.gap_ns)
             .await
+    }
+
+    /// Of the flows of all rounds from this one on.
+    fn failed_share(&self, first: u32) -> f64 {
+        let rounds = first..self.progress.next_repeat;
+        repair::failed_share(self.progress.stage, &self.progress.records, rounds)
     }
 
     fn wanting(&self) -> Wanting {

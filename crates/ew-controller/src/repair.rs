@@ -14,6 +14,7 @@ use ew_model::workload::{Tool, WorkloadKind};
 use ew_plan::schedule::UplinkLimits;
 use ew_proto::controller_session::ControllerEvent;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// A host is launched at most this often in a run.
 const MAX_LAUNCHES: u32 = 3;
@@ -27,11 +28,6 @@ const MORE_GAPS: u64 = 4;
 /// Max gap, in gaps of the stage.
 const MAX_GAPS: u64 = 8;
 
-/// The gap of the next attempt from that of the last, both in gaps of the stage.
-pub(crate) fn more_gaps(gaps: u64) -> u64 {
-    (gaps * MORE_GAPS).min(MAX_GAPS)
-}
-
 /// Time to connect before a round, as hosts have shown to need it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
@@ -39,6 +35,8 @@ pub(crate) struct Patience {
     gaps: u64,
     /// Of a round of that stage.
     connections: u64,
+    /// Whether longer gaps have shown not to help: what is missing then is lost, and not late.
+    in_vain: bool,
 }
 
 impl Patience {
@@ -46,12 +44,32 @@ impl Patience {
     pub(crate) const PLANNED: Self = Self {
         gaps: 1,
         connections: 1,
+        in_vain: false,
     };
 
     /// After a stage that needed so many of its gaps.
     pub(crate) fn learned(stage: &Stage, gaps: u64) -> Self {
-        let connections = connections(stage);
-        Self { gaps, connections }
+        Self {
+            gaps,
+            connections: connections(stage),
+            in_vain: false,
+        }
+    }
+
+    /// After a stage that longer gaps did not help.
+    pub(crate) fn in_vain(self) -> Self {
+        Self {
+            in_vain: true,
+            ..self
+        }
+    }
+
+    /// The gap of the next attempt from that of the last, both in gaps of the stage.
+    pub(crate) fn longer(self, gaps: u64) -> u64 {
+        match self.in_vain {
+            true => gaps,
+            false => (gaps * MORE_GAPS).min(MAX_GAPS),
+        }
     }
 
     /// Of another stage: fewer connections need less.
@@ -66,7 +84,7 @@ impl Patience {
         let learned = self.gaps(stage);
         match learned > given {
             true => learned,
-            false => more_gaps(given),
+            false => self.longer(given),
         }
     }
 }
@@ -228,6 +246,17 @@ fn incomplete(records: &[FlowRecord]) -> BTreeSet<Figure> {
     of(false).filter(|figure| !whole.contains(figure)).collect()
 }
 
+/// Share of the flows of these rounds without a figure, or with one that shows nothing because the
+/// round's flows did not run together.
+pub(crate) fn failed_share(stage: &Stage, records: &[FlowRecord], rounds: Range<u32>) -> f64 {
+    let void = void_rounds(stage, records);
+    let inside = || records.iter().filter(|row| rounds.contains(&row.round.0));
+    let failed = inside()
+        .filter(|row| row.outcome != FlowOutcome::Measured || void.contains(&row.round))
+        .count();
+    failed as f64 / inside().count().max(1) as f64
+}
+
 fn both_up(alive: &[HostId], src: HostId, dst: HostId) -> bool {
     alive.contains(&src) && alive.contains(&dst)
 }
@@ -304,6 +333,31 @@ mod tests {
         assert_eq!(learned.first_repair(&stage, 1), 4);
         assert_eq!(learned.first_repair(&stage, 4), 8);
         assert_eq!(Patience::PLANNED.first_repair(&stage, 1), 4);
+    }
+
+    #[test]
+    fn what_longer_gaps_did_not_help_is_given_no_more() {
+        let stage = stage(Pattern::Permutation);
+        let learned = Patience::learned(&stage, 2).in_vain();
+        assert_eq!((learned.longer(2), learned.first_repair(&stage, 2)), (2, 2));
+        assert_eq!(learned.first_repair(&stage, 1), 2);
+    }
+
+    #[test]
+    fn flows_that_are_missing_or_of_a_void_round_have_failed() {
+        let stage = stage(Pattern::Permutation);
+        let mut records = records(&stage, &[0, 5]);
+        let share = |records: &[FlowRecord], rounds| failed_share(&stage, records, rounds);
+        assert_eq!(share(&records, 0..8), 2.0 / 16.0);
+        assert_eq!((share(&records, 0..1), share(&records, 3..8)), (0.5, 0.0));
+        for record in records.iter_mut().filter(|row| row.round.0 == 7) {
+            record.sender = Some(EndRecord {
+                window_ns: 1_000_000,
+                start_skew_ns: 500_000,
+                ..EndRecord::default()
+            });
+        }
+        assert_eq!(share(&records, 0..8), 4.0 / 16.0);
     }
 
     fn stage(pattern: Pattern) -> Stage {

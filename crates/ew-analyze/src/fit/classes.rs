@@ -1,17 +1,12 @@
 //! Classes of hosts: NICs of several speeds are no fault of the slower ones.
 
 use super::rounds::Rounds;
-use crate::criteria::{MIN_EFFECT, MIN_SEEN};
+use crate::criteria::{CLASS_SHARE, LEAST_FILL, MIN_EFFECT, MIN_SEEN};
 use crate::stats::median;
-
-/// A class has no wider spread than this.
-const SPREAD: f64 = 0.30;
-/// Fewer than this share of all hosts are no class but slow hosts.
-const MIN_SHARE: f64 = 0.15;
 
 /// Whether so many of all hosts are a class, and no exceptions.
 pub(crate) fn is_class(hosts: usize, of: usize) -> bool {
-    hosts >= MIN_SEEN && hosts as f64 >= MIN_SHARE * of as f64
+    hosts >= MIN_SEEN && hosts as f64 >= CLASS_SHARE * of as f64
 }
 
 /// Value of each class, ascending, and the class of every host.
@@ -66,7 +61,7 @@ fn values(hosts: usize, best: &[f64]) -> Vec<f64> {
         .chunk_by(|a, b| a >= &((1.0 - MIN_EFFECT) * b))
         .collect();
     let is_class = |group: &&&[f64]| {
-        is_class(group.len(), hosts) && (group[group.len() - 1] / group[0]).ln() < SPREAD
+        is_class(group.len(), hosts) && group[0] > LEAST_FILL * group[group.len() - 1]
     };
     let mut classes: Vec<&[f64]> = groups.iter().filter(is_class).copied().collect();
     if classes.is_empty() {

@@ -10,7 +10,7 @@ use super::filling::{Filling, Share, Strand};
 use super::hypothesis::Hypothesis;
 use super::lag::{self, Shares};
 use super::obs::Obs;
-use super::rounds::{Hashed, MANY_STREAMS, Round, Rounds};
+use super::rounds::{Hashed, Round, Rounds};
 use super::splitmix::splitmix;
 use std::collections::BTreeMap;
 
@@ -317,7 +317,7 @@ fn thrown(links: &mut Links<'_>, hypothesis: &Hypothesis, round: &Round) -> BTre
     let flows = rounds.of(round);
     let spreads = |slot: usize| {
         let obs: &Obs = &flows[slot];
-        round.alone[slot] && obs.racks.is_some() && obs.streams >= MANY_STREAMS
+        round.alone[slot] && obs.racks.is_some() && obs.has_many_streams()
     };
     let slots: Vec<usize> = (0..flows.len()).filter(|slot| spreads(*slot)).collect();
     let mut of_kinds: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();

@@ -3,13 +3,13 @@
 
 use super::filling::PRIVATE;
 use super::hypothesis::{Capacities, Direction, Effect, Hypothesis, Location, Part};
-use super::noise::{LOSSY_SIGMA, OVERDISPERSION, log_kernel};
+use super::noise::{OVERDISPERSION, SPLIT_SIGMA, log_kernel};
 use super::obs::Obs;
 use super::rounds::Rounds;
 use super::score::isolated_kernel;
 use super::search::Search;
 use super::{loss, prices};
-use crate::criteria::{MANY, MIN_EFFECT};
+use crate::criteria::{ALIKE, MANY, MIN_EFFECT};
 use crate::stats::median;
 use ew_model::HostId;
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ fn best_of(
         .filter(|c| first.contains(&c.host))
         .take(TRIALS)
     {
-        let other = hypothesis.with(candidate.part);
+        let other = candidate.taken_by(hypothesis);
         let worth = search.worth(&other);
         if worth > best.as_ref().map_or(now, |best| best.0) {
             best = Some((worth, candidate, other));
@@ -94,13 +94,39 @@ fn best_of(
     if search.rounds.hosts > MANY_HOSTS {
         take_apart(search.rounds, candidates, taken, &mut better);
     }
-    let last = better.parts.len() - 1;
+    let at = hypothesis.parts.len();
     search.climb(
         &mut better,
-        |h| super::search::part_value(h, last),
+        |h| super::search::part_value(h, at),
         &super::search::FINE,
     );
     Some(better)
+}
+
+impl Candidate {
+    /// A host that does what a lower class does is of that class: it was taken for a faster one for
+    /// a figure or two, and nothing is wrong with it.
+    fn taken_by(&self, hypothesis: &Hypothesis) -> Hypothesis {
+        let Some(class) = self.lower_class(hypothesis) else {
+            return hypothesis.with(self.part);
+        };
+        let mut other = hypothesis.clone();
+        other.class_of[self.host.index()] = class;
+        other
+    }
+
+    fn lower_class(&self, hypothesis: &Hypothesis) -> Option<usize> {
+        let Part {
+            location: Location::Host(_, Direction::Both),
+            effect: Effect::Capacity(capacity),
+        } = self.part
+        else {
+            return None;
+        };
+        let lower = &hypothesis.classes[..hypothesis.class_of[self.host.index()]];
+        let is_alike = |class: &f64| (class / capacity).ln().abs() < ALIKE.ln();
+        lower.iter().position(is_alike)
+    }
 }
 
 /// Adds what gains at least half of the best and shares no flow with what is taken already.
@@ -125,9 +151,7 @@ fn take_apart(
     mark(&mut near, first.host);
     for candidate in candidates.iter().filter(|c| c.gain >= 0.5 * first.gain) {
         if !near[candidate.host.index()] {
-            hypothesis
-                .parts
-                .insert(hypothesis.parts.len() - 1, candidate.part);
+            *hypothesis = candidate.taken_by(hypothesis);
             mark(&mut near, candidate.host);
         }
     }
@@ -260,7 +284,7 @@ fn best_loss(
         let of_flow = |flow: &&IsolatedFlow<'_>| {
             let z = flow.obs.ln_rate - (left * flow.predicted).ln();
             let without = isolated_kernel(hypothesis, flow.obs, flow.predicted);
-            log_kernel(z, LOSSY_SIGMA, flow.obs.doubt) - without
+            log_kernel(z, SPLIT_SIGMA, flow.obs.doubt) - without
         };
         flows.iter().map(of_flow).sum()
     };

@@ -6,7 +6,7 @@ use super::hypothesis::{Direction, Effect, Hypothesis, Location};
 use super::loss_index::{NO_LOSS, SPREAD};
 use super::obs::Obs;
 use super::rounds::Rounds;
-use crate::criteria::{ALIKE, EQUAL, FULL, LOSSY, MIN_SEEN, TIMES_TYPICAL};
+use crate::criteria::{ALIKE, EQUAL, FULL, LOSSY, MANY, MIN_SEEN, TIMES_TYPICAL};
 use crate::stats::median;
 use ew_model::HostId;
 use std::collections::BTreeSet;
@@ -34,14 +34,11 @@ pub(super) fn of_rack(
     direction: Direction,
 ) -> Option<f64> {
     let flows = flows_of(rounds, Location::Rack(rack, direction), Some(hypothesis));
-    let is_steady = |obs: &&&Obs| obs.is_steady;
-    let low: Vec<&Obs> = flows
-        .iter()
-        .copied()
-        .filter(|obs| is_low(hypothesis, obs))
-        .collect();
-    // What cannot be exceeded is full. Random loss makes TCP swing.
-    if 2 * low.iter().filter(is_steady).count() > low.len() {
+    let (low, high): (Vec<&Obs>, Vec<&Obs>) = flows.iter().partition(|obs| is_low(hypothesis, obs));
+    // What cannot be exceeded is full. Random loss makes TCP swing, and flows that are not held up
+    // lose as much.
+    let steady = low.iter().filter(|obs| obs.is_steady).count();
+    if 2 * steady > low.len() && !lose_unhindered(rounds, &high) {
         return None;
     }
     gain(rounds, &flows).map(|_| LEFT)
@@ -58,6 +55,20 @@ pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
             raw_gain(rounds, &flows_of(rounds, part.location, Some(hypothesis))).unwrap_or(0.0)
         })
         .sum()
+}
+
+/// Whether nearly all of these, which reach what they ask for, retransmit far more than typical.
+fn lose_unhindered(rounds: &Rounds, high: &[&Obs]) -> bool {
+    let outlying = outlying_share(rounds);
+    let losing = high
+        .iter()
+        .filter(|obs| obs.retransmitted_share > Some(outlying));
+    high.len() >= MIN_SEEN && losing.count() as f64 >= (1.0 - MANY) * high.len() as f64
+}
+
+/// Flows that retransmit more than this are outliers.
+fn outlying_share(rounds: &Rounds) -> f64 {
+    LOSSY.max(TIMES_TYPICAL * rounds.loss.typical_share)
 }
 
 fn is_low(hypothesis: &Hypothesis, obs: &Obs) -> bool {
@@ -114,7 +125,7 @@ fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
             .len()
     };
     let met = partners(|obs| obs.src).max(partners(|obs| obs.dst));
-    let stands_out = median(&shares)? > LOSSY.max(TIMES_TYPICAL * rounds.loss.typical_share);
+    let stands_out = median(&shares)? > outlying_share(rounds);
     let rates: Vec<f64> = flows.iter().map(|obs| obs.bits_per_sec).collect();
     let is_known = shares.len() >= MIN_SEEN && met > 1 && is_scattered(&rates);
     if stands_out && is_known {

@@ -7,11 +7,11 @@
 //! speak through their sum.
 
 use super::hypothesis::Hypothesis;
-use super::noise::{ISOLATED_SIGMA, OVERDISPERSION, SUM_SIGMA, density};
+use super::noise::{ISOLATED_SIGMA, OVERDISPERSION, density};
 use super::obs::Obs;
 use super::rounds::{Round, Rounds};
 use super::splitmix::splitmix;
-use crate::criteria::{FAULT_ODDS, SLOW, SURE, SYSTEMATIC};
+use crate::criteria::{FAULT_ODDS, NEGLIGIBLE, SLOW, SURE};
 use crate::stats::MIN_FOR_INTERVAL;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,7 +104,7 @@ pub(super) fn posterior(rounds: &Rounds, hypothesis: &Hypothesis) -> Option<Post
     );
     fine.sort_by(f64::total_cmp);
     fine.dedup_by(|a, b| (*a - *b).abs() < 1e-4);
-    Some(groups.on_grid(&fine, SUM_SIGMA, &[coarse.split_sigma]))
+    Some(groups.on_grid(&fine, ISOLATED_SIGMA, &[coarse.split_sigma]))
 }
 
 /// Logarithms of widths, in NICs.
@@ -701,8 +701,8 @@ fn interval(mut values: Vec<(f64, f64)>) -> (f64, f64) {
         found.map_or(0.0, |(value, _)| *value)
     };
     (
-        at(0.025) * (1.0 - SYSTEMATIC),
-        at(0.975) * (1.0 + SYSTEMATIC),
+        at(0.025) * (1.0 - NEGLIGIBLE),
+        at(0.975) * (1.0 + NEGLIGIBLE),
     )
 }
 

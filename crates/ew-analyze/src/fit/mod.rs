@@ -40,7 +40,7 @@ pub(crate) use hypothesis::{Direction, Effect, Location};
 pub(crate) use loss::is_scattered;
 pub(crate) use members::Posterior;
 pub(crate) use network::{Isolated, Network, PartFound, Side, SlowSide};
-pub(crate) use noise::{ANYTHING, OVERDISPERSION};
+pub(crate) use noise::{ANY_PART, ANYTHING, OVERDISPERSION};
 pub(crate) use obs::retransmitted_share;
 pub(crate) use pairs::Unexplained;
 pub(crate) use pods::PodLimit;

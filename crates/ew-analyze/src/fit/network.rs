@@ -4,7 +4,7 @@ use super::explain::{Found, rivals};
 use super::fitted::Fitted;
 use super::hypothesis::{Capacities, Effect, Fabric, Hypothesis, Location, Part};
 use super::members::Posterior;
-use super::noise::{LITTLE_STARVATION, SUM_SIGMA};
+use super::noise::{ISOLATED_SIGMA, LITTLE_STARVATION};
 use super::obs::Obs;
 use super::pairs::UnexplainedPairs;
 use super::pods::{self, PodLimit};
@@ -492,7 +492,7 @@ fn compare(rounds: &Rounds, with: &[f64], without: &[f64]) -> (usize, usize, usi
         for at in round
             .flows
             .clone()
-            .filter(|at| (with[*at] - without[*at]).abs() > SUM_SIGMA)
+            .filter(|at| (with[*at] - without[*at]).abs() > ISOLATED_SIGMA)
         {
             let ln_rate = rounds.obs[at].ln_rate;
             touched += 1;

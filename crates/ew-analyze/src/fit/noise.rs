@@ -4,31 +4,28 @@
 //! a rate, so it is heavy below. Where the ends lacked CPU a low figure is what one expects, while
 //! a high one still proves capacity.
 
-/// Standard deviation of the logarithm of a flow's rate that has its bottleneck to itself: the
-/// min that is assumed. A run's own repeats may show more.
+use crate::criteria::{MIN_EFFECT, SURE};
+
+/// Standard deviation of the logarithm of a flow's rate that has its bottleneck to itself, or of the
+/// sum of all that share one: the min that is assumed. A run's own repeats may show more.
 pub(super) const ISOLATED_SIGMA: f64 = 0.025;
-/// The max that a run's own repeats may reach.
-pub(super) const MAX_ISOLATED_SIGMA: f64 = 0.08;
-/// The same of a sum over all users of a bottleneck.
-pub(super) const SUM_SIGMA: f64 = 0.03;
+/// The max that a run's own repeats may reach: what would be an effect is no noise.
+pub(super) const MAX_ISOLATED_SIGMA: f64 = MIN_EFFECT;
 /// How unevenly TCP splits a bottleneck between two streams: recorded collisions split 3 to 7.
+/// Random loss makes it swing as much.
 pub(super) const SPLIT_SIGMA: f64 = 0.45;
 /// What other users of a bottleneck add to a sum that contains only a part of them.
 pub(super) const PARTIAL_SIGMA: f64 = 0.25;
-/// Random loss makes TCP swing.
-pub(super) const LOSSY_SIGMA: f64 = 0.5;
 
 /// Makes a median absolute deviation a standard deviation.
 pub(super) const MAD_TO_SIGMA: f64 = 1.4826;
 
 /// Share of flows that a timeout slows.
 const TIMEOUTS: f64 = 0.08;
-/// The same where the ends were CPU-starved.
-const TIMEOUTS_STARVED: f64 = 0.95;
 /// Mean of what a timeout takes, as a logarithm.
 const TIMEOUT_SCALE: f64 = 0.35;
-/// The same where the ends were CPU-starved: any part of the rate.
-const TIMEOUT_SCALE_STARVED: f64 = 2.0;
+/// The same of what may take any part of the rate, as want of CPU does.
+pub(crate) const ANY_PART: f64 = 2.0;
 /// Share of figures that may be anything, too high or too low, and the width of "anything" as a
 /// logarithm.
 pub(crate) const ANYTHING: f64 = 0.003;
@@ -77,11 +74,12 @@ pub(super) fn low_share(sigma: f64, starvation: f64, nats: f64) -> f64 {
     share * (low / scale).exp() + ANYTHING / 2.0
 }
 
-/// Share of flows that a timeout slows, and the mean of what it takes, as a logarithm.
+/// Share of flows that a timeout slows, and the mean of what it takes, as a logarithm. Starved ends
+/// surely are slower, by any part of the rate.
 fn timeouts(starvation: f64) -> (f64, f64) {
     (
-        TIMEOUTS + (TIMEOUTS_STARVED - TIMEOUTS) * starvation,
-        TIMEOUT_SCALE + (TIMEOUT_SCALE_STARVED - TIMEOUT_SCALE) * starvation,
+        TIMEOUTS + (SURE - TIMEOUTS) * starvation,
+        TIMEOUT_SCALE + (ANY_PART - TIMEOUT_SCALE) * starvation,
     )
 }
 
@@ -111,7 +109,7 @@ mod tests {
             let step = 1e-3;
             let points = (-16_000..4_000).map(|i| f64::from(i) * step);
             let mass: f64 = points
-                .map(|z| log_kernel(z, 0.03, starvation).exp() * step)
+                .map(|z| log_kernel(z, ISOLATED_SIGMA, starvation).exp() * step)
                 .sum();
             assert!((mass - 1.0).abs() < 0.01, "{starvation}: {mass}");
         }

@@ -1,5 +1,6 @@
 //! A measured flow.
 
+use crate::criteria::{LEAST_FILL, MIN_SAMPLES};
 use crate::pace::flow_pace;
 use crate::stats::quantile;
 use ew_model::record::{EndRecord, FlowRecord};
@@ -29,6 +30,13 @@ pub(crate) struct Obs {
     pub(crate) retransmitted_share: Option<f64>,
     /// Its better intervals are close to the middle ones: it cannot exceed what it does.
     pub(super) is_steady: bool,
+}
+
+impl Obs {
+    /// Whether its connections are enough to spread over parallel paths.
+    pub(super) fn has_many_streams(&self) -> bool {
+        self.streams >= MIN_SAMPLES as f64
+    }
 }
 
 pub(super) fn obs(
@@ -79,10 +87,8 @@ pub(crate) fn retransmitted_share(row: &FlowRecord) -> Option<f64> {
     Some(row.retransmits()? as f64 / segments.max(1.0))
 }
 
-/// A flow's better intervals may exceed the middle ones by this factor when what it fills cannot be
-/// exceeded.
-const STEADY: f64 = 1.3;
-
+/// Whether the flow's better intervals are hardly better than the middle ones, as when what it fills
+/// cannot be exceeded.
 fn is_steady(row: &FlowRecord) -> bool {
     let intervals = row
         .receiver
@@ -90,7 +96,7 @@ fn is_steady(row: &FlowRecord) -> bool {
         .flat_map(EndRecord::interval_bits_per_sec);
     let rates: Vec<f64> = intervals.collect();
     match (quantile(&rates, 0.9), quantile(&rates, 0.5)) {
-        (Some(high), Some(middle)) => high <= STEADY * middle,
+        (Some(high), Some(middle)) => middle >= LEAST_FILL * high,
         _ => true,
     }
 }

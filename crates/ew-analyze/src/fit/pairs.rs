@@ -10,9 +10,6 @@ use crate::stats::{binomial_at_least, mad, median, poisson_at_least};
 use ew_model::HostId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many may always be.
-const ALWAYS: usize = 2;
-
 /// Adds pairs while they explain more than they cost.
 pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
     let measured: BTreeSet<(HostId, HostId)> = search
@@ -21,7 +18,7 @@ pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
         .iter()
         .map(|obs| (obs.src, obs.dst))
         .collect();
-    let max = ALWAYS.max(((1.0 - SURE) * measured.len() as f64) as usize);
+    let max = (MIN_SEEN - 1).max(((1.0 - SURE) * measured.len() as f64) as usize);
     let mut hypothesis = without.clone();
     for added in 0.. {
         let Some(part) = best(search, &hypothesis) else {

@@ -8,7 +8,7 @@ use super::rounds::Rounds;
 use super::search::{COARSE, Search, fabric_value, part_value};
 use super::sums::{ABOVE, OWN_QUANTILES, SUM_QUANTILES, sums};
 use super::{loss, pairs, pods};
-use crate::criteria::{EQUAL, MIN_EFFECT, SIGNIFICANT};
+use crate::criteria::{EQUAL, MIN_EFFECT, NEGLIGIBLE, SIGNIFICANT};
 use crate::stats::quantile;
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
         .map(|sum| Fabric::Proportional(min / sum))
         .collect();
     let mut kinds: Vec<Vec<Fabric>> = vec![equal.into_iter().map(Fabric::Equal).collect()];
-    if max > min * 1.05 {
+    if min < (1.0 - NEGLIGIBLE) * max {
         kinds.insert(0, proportional);
     }
     let mut pipe: Option<(f64, Hypothesis)> = None;

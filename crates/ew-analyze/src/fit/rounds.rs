@@ -292,7 +292,7 @@ impl Rounds {
         if !self.asks_capacity() {
             return;
         }
-        let is_single = |obs: &Obs| obs.racks.is_some() && obs.streams < MANY_STREAMS;
+        let is_single = |obs: &Obs| obs.racks.is_some() && !obs.has_many_streams();
         for at in 0..self.rounds.len() {
             self.doubt(at, is_single);
         }
@@ -304,7 +304,7 @@ impl Rounds {
     pub(super) fn asks_capacity(&self) -> bool {
         self.obs
             .iter()
-            .any(|obs| obs.racks.is_some() && obs.streams >= MANY_STREAMS)
+            .any(|obs| obs.racks.is_some() && obs.has_many_streams())
     }
 
     fn doubt(&mut self, round: usize, is_meant: impl Fn(&Obs) -> bool) {
@@ -353,9 +353,6 @@ impl Sums {
         &self.groups[self.group_of[slot] as usize]
     }
 }
-
-/// A flow of so many connections spreads over parallel paths.
-pub(super) const MANY_STREAMS: f64 = 4.0;
 
 fn is_up(observations: &Observations<'_>, host: HostId) -> bool {
     !observations.run.lost.contains_key(&host) && !observations.run.failed.contains_key(&host)

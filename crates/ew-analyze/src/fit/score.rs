@@ -2,7 +2,9 @@
 
 use super::filling::{Filling, PRIVATE, Share, Strand};
 use super::hypothesis::{Capacities, Hypothesis};
-use super::noise::{LOSSY_SIGMA, OVERDISPERSION, PARTIAL_SIGMA, SUM_SIGMA, density, log_kernel};
+use super::noise::{
+    ISOLATED_SIGMA, OVERDISPERSION, PARTIAL_SIGMA, SPLIT_SIGMA, density, log_kernel,
+};
 use super::obs::Obs;
 use super::rounds::{Round, Rounds, Sum, Sums};
 use super::splitmix::splitmix;
@@ -330,11 +332,11 @@ impl SumScorer {
                 }
             } else {
                 let others = PARTIAL_SIGMA * draw.partial;
-                (SUM_SIGMA * SUM_SIGMA + others * others + 0.25 * spread * spread).sqrt()
+                (ISOLATED_SIGMA * ISOLATED_SIGMA + others * others + 0.25 * spread * spread).sqrt()
             };
             density(
                 sum.ln_rate - log,
-                base.max(LOSSY_SIGMA * draw.lossy),
+                base.max(SPLIT_SIGMA * draw.lossy),
                 sum.doubt,
             )
         };
@@ -366,7 +368,7 @@ fn score_splits(
 
 fn flow_sigma(hypothesis: &Hypothesis, obs: &Obs, flow: &Predicted) -> f64 {
     if flow.lossy {
-        LOSSY_SIGMA
+        SPLIT_SIGMA
     } else if flow.users > 1.5 {
         hypothesis.split_sigma / obs.streams.min(16.0).sqrt()
     } else {

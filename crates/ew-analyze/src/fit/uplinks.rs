@@ -10,8 +10,8 @@ use super::hashing::Links;
 use super::hypothesis::{Capacities, Direction, Effect, Fabric, Location};
 use super::members::Posterior;
 use super::noise::{HALF_STARVED, LITTLE_STARVATION};
-use super::rounds::{MANY_STREAMS, Round, Rounds};
-use crate::criteria::{ALIKE, FULL, MIN_EFFECT, MIN_SEEN, NEGLIGIBLE, SYSTEMATIC};
+use super::rounds::{Round, Rounds};
+use crate::criteria::{ALIKE, FULL, MIN_EFFECT, MIN_SEEN, NEGLIGIBLE};
 use crate::stats::{interpolated_median_estimate, median, median_estimate, quantile, scaled};
 use ew_model::analysis::{Estimate, UplinkAnalysis};
 
@@ -108,7 +108,7 @@ fn full<'f>(
     let mut loads = vec![0.0; found.len()];
     let flows = fitted.rounds.of(&fitted.rounds.rounds[at]).iter();
     for (obs, predicted) in flows.zip(&fitted.predicted[at]) {
-        if let Some((from, to)) = obs.racks.filter(|_| obs.streams >= MANY_STREAMS) {
+        if let Some((from, to)) = obs.racks.filter(|_| obs.has_many_streams()) {
             loads[from] += predicted.bits_per_sec;
             loads[fitted.rounds.racks + to] += predicted.bits_per_sec;
         }
@@ -184,7 +184,7 @@ fn direction(
         hosts_bits_per_sec: hosts,
         carried_bits_per_sec: carried,
         capacity: median_estimate(&values),
-        ratio: interpolated_median_estimate(&ratios).map(|ratio| widened(ratio, SYSTEMATIC)),
+        ratio: interpolated_median_estimate(&ratios).map(|ratio| widened(ratio, NEGLIGIBLE)),
         reach: Reach::Limits,
         rounds: full.len(),
         stage: most_common(full.iter().map(|sum| sum.stage)),
@@ -219,14 +219,14 @@ fn full_rounds(sums: &[Sum]) -> Vec<&Sum> {
 /// What the ratio is above. Whole order statistics assume nothing of the rounds: who is accused is
 /// sure to be meant. Without an interval every round must agree.
 fn surely_above(ratios: &[f64]) -> Option<f64> {
-    let surely = median_estimate(ratios).map(|ratio| widened(ratio, SYSTEMATIC));
+    let surely = median_estimate(ratios).map(|ratio| widened(ratio, NEGLIGIBLE));
     let low = surely.and_then(|ratio| ratio.low);
     low.or_else(|| ratios.iter().copied().reduce(f64::min))
 }
 
 /// Whether links limit: what hashes alone may leave of what is asked shows no limit.
 fn is_beyond_hashes(ratio: Option<f64>, left: f64) -> bool {
-    ratio.is_some_and(|ratio| left * ratio * (1.0 + SYSTEMATIC) > 1.0 / (1.0 - MIN_EFFECT))
+    ratio.is_some_and(|ratio| left * ratio * (1.0 + NEGLIGIBLE) > 1.0 / (1.0 - MIN_EFFECT))
 }
 
 /// Links that hosts share to the rest.
@@ -310,7 +310,7 @@ pub(super) fn limiting(
     Some(Limiting {
         hosts_bits_per_sec: hosts,
         capacity: median_estimate(&values)?,
-        ratio: widened(interpolated_median_estimate(&ratios)?, SYSTEMATIC),
+        ratio: widened(interpolated_median_estimate(&ratios)?, NEGLIGIBLE),
         rounds: full.len(),
         stage: most_common(full.iter().map(|sum| sum.stage)),
     })
@@ -424,7 +424,7 @@ impl RackDirection {
             Reach::NotTested
         };
         self.ratio = median_estimate(&ratios)
-            .map(|ratio| widened(ratio, 2.0 * SYSTEMATIC))
+            .map(|ratio| widened(ratio, 2.0 * NEGLIGIBLE))
             .filter(|_| self.reach == Reach::NotLimiting);
         self.rounds = fullest.len();
         self.stage = most_common(fullest.iter().map(|sum| sum.stage));

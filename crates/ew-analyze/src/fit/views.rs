@@ -2,7 +2,7 @@
 
 use super::fitted::Fitted;
 use super::uplinks::{RackDirection, Reach};
-use crate::criteria::{MIN_EFFECT, NEGLIGIBLE};
+use crate::criteria::{FULL, MIN_EFFECT, NEGLIGIBLE};
 use crate::observations::Observations;
 use crate::stats::{median, median_estimate, scaled};
 use ew_model::analysis::{Estimate, RackPairAnalysis, Undetermined};
@@ -95,7 +95,7 @@ fn pair(
     let limited = match limit {
         Some(limit) if capacity(limit) < (1.0 - MIN_EFFECT) * asked => Some(true),
         _ if out.reach == Reach::NotLimiting || into.reach == Reach::NotLimiting => Some(false),
-        _ => across.filter(|(_, reached)| *reached > 0.9).map(|_| false),
+        _ => across.filter(|(_, reached)| *reached > FULL).map(|_| false),
     };
     let oversubscription = match (limited, limit) {
         (Some(true), Some(limit)) => limit

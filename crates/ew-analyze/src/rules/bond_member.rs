@@ -2,16 +2,13 @@
 //! are not what they seem.
 
 use super::case::Case;
-use crate::criteria::MIN_EFFECT;
+use crate::criteria::{MIN_EFFECT, SIGNIFICANT};
 use crate::finding::{finding_of, plain};
 use ew_model::HostId;
 use ew_model::facts::{Bond, HostSample, InterfaceCounters};
 use ew_model::finding::details::{BondMember, BusiestMember, Directions};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
-/// With fewer flows in a direction, a hash over two members puts all on one of them more often than
-/// once in a hundred times (2^-7).
-const MIN_FLOWS: usize = 8;
 /// Less is not the run's load.
 const MIN_BYTES: u64 = 1_000_000;
 /// Modes in which one member is to carry all (Documentation/networking/bonding.rst).
@@ -85,9 +82,10 @@ fn found<'a>(case: &Case<'a>, host: HostId) -> Option<Found<'a>> {
     }
     let samples = case.telemetry.samples(host);
     let flows = |is_end: &dyn Fn(HostId, HostId) -> bool| {
-        let mut measured = run.flows.iter();
-        let enough = measured.by_ref().filter(|flow| is_end(flow.src, flow.dst));
-        enough.take(MIN_FLOWS).count() == MIN_FLOWS
+        // A hash puts all of few flows on one member by chance, too.
+        let flows = run.flows.iter().filter(|flow| is_end(flow.src, flow.dst));
+        let by_chance = (bond.members.len() as f64).powi(1 - flows.count() as i32);
+        by_chance < SIGNIFICANT
     };
     let busiest = |direction: fn(&InterfaceCounters) -> u64| busiest(bond, samples, direction);
     let tx = busiest(|counters| counters.tx_bytes).filter(|_| flows(&|src, _| src == host));

@@ -3,18 +3,14 @@
 use super::case::Case;
 use super::peers::{Compared, compared, of_own_ends, of_stages};
 use super::suspect::Suspect;
-use crate::criteria::{FULL_CPU, HELD_BACK, MIN_SAMPLES, MORE_LEFT, TIMES_PEERS};
+use crate::criteria::{
+    FULL, HELD_BACK, LONG_NS, MIN_SAMPLES, MORE_LEFT, TIMES_PEERS, TIMES_TYPICAL,
+};
 use crate::stats::quantile;
 use ew_model::HostId;
 use ew_model::analysis::CpuShare;
 use ew_model::finding::details::{CpuTaker, Extent, FullCpu, LateSampler, StarvedThreads, Why};
 use ew_model::record::EndRecord;
-
-/// A sampler that sleeps until its time wakes this late only where something else has the CPU. Idle
-/// hosts stay below 1 ms.
-const LATE_NS: f64 = 20e6;
-/// And this many times its peers' lateness, which varies more than what is a share of a window.
-const TIMES_PEERS_LATE: f64 = 10.0;
 
 /// Hosts that share CPUs (a lab, virtual machines without steal) show the same busy CPUs
 /// everywhere; there the threads' own waiting shows who is starved.
@@ -30,7 +26,7 @@ pub(super) fn explain_at_times(case: &Case<'_>, suspect: &Suspect) -> Option<Why
 fn full(case: &Case<'_>, host: HostId) -> Option<Why> {
     let busiest = |host| of_stages(case, host, |s| Some(s.busiest_cpu?.busy_share));
     let busy = compared(case, host, busiest)?;
-    if !busy.exceeds(FULL_CPU, MORE_LEFT) {
+    if !busy.exceeds(FULL, MORE_LEFT) {
         return None;
     }
     let (cpu, stage) = fullest(case, host)?;
@@ -86,11 +82,14 @@ fn starved(case: &Case<'_>, host: HostId, extent: Extent) -> Option<Why> {
     }))
 }
 
+/// A sampler that sleeps until its time wakes late only where something else has the CPU.
 fn woken_late(case: &Case<'_>, host: HostId, extent: Extent) -> Option<Why> {
     let late = compared(case, host, |host| {
         lateness_ns(case, host, quantile_of(extent))
     })?;
-    if !late.stands_out(LATE_NS, TIMES_PEERS_LATE) {
+    // On hosts that are all late, how late varies.
+    let are_on_time = late.peers.is_none_or(|peers| peers < LONG_NS);
+    if !(are_on_time && late.stands_out(LONG_NS, TIMES_TYPICAL)) {
         return None;
     }
     Some(Why::LateSampler(LateSampler {

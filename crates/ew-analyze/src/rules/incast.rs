@@ -2,7 +2,7 @@
 //! it, how long packets wait, and how evenly the senders share it.
 
 use super::case::Case;
-use crate::criteria::{LEAST_FILL, LOSSY, MIN_SEEN};
+use crate::criteria::{LEAST_FILL, LONG_NS, LOSSY, MIN_SEEN};
 use crate::finding::{finding_of, plain};
 use crate::fit::{Network, retransmitted_share};
 use crate::observations::{RoundView, StageView};
@@ -14,9 +14,6 @@ use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
 use std::collections::BTreeMap;
-
-/// A queue this long delays everybody who shares it: the buffers are deep and not managed.
-const LONG_QUEUE_NS: f64 = 10e6;
 
 /// One receiver in one round.
 struct Received {
@@ -58,7 +55,8 @@ fn finding(case: &Case<'_>, at: usize, stage: &StageView<'_>) -> Option<Finding>
     let queue_ns = median(&queues);
     // Who lost the tail of a window waits for a timeout.
     let has_collapsed = share < LEAST_FILL && lost > case.network.typical_loss.max(LOSSY);
-    let is_long = queue_ns.is_some_and(|queue_ns| queue_ns > LONG_QUEUE_NS);
+    // Deep buffers that nobody manages delay everybody who shares them.
+    let is_long = queue_ns.is_some_and(|queue_ns| queue_ns > LONG_NS);
     let is_uneven = fairness < 0.5;
     if !(has_collapsed || is_uneven || is_long) {
         return None;

@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::incast::is_incast;
 use super::slow_at_times;
-use crate::criteria::{FULL_CPU, LEAST_FILL, SLOW};
+use crate::criteria::{FULL, LEAST_FILL, SLOW};
 use crate::finding::{MAX_EVIDENCE, finding_of, plain};
 use crate::fit::Unexplained;
 use crate::observations::StageView;
@@ -169,7 +169,7 @@ fn busy_hosts(analysis: &StageAnalysis) -> Option<NoCpuLeft> {
     .into_iter()
     .flatten()
     .max_by(|a, b| a.0.total_cmp(&b.0));
-    let (_, found) = busiest.filter(|(share, _)| *share >= FULL_CPU)?;
+    let (_, found) = busiest.filter(|(share, _)| *share >= FULL)?;
     Some(found)
 }
 

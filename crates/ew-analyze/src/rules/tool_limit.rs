@@ -4,7 +4,7 @@
 use super::case::Case;
 use super::peers::{compared, of_stages};
 use super::suspect::Suspect;
-use crate::criteria::{FULL_CPU, MORE_LEFT};
+use crate::criteria::{FULL, MORE_LEFT};
 use crate::stats::median;
 use ew_model::HostId;
 use ew_model::finding::details::{BusyThread, SingleThread, Why};
@@ -20,7 +20,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
 
 fn engine(case: &Case<'_>, host: HostId) -> Option<Why> {
     let used = compared(case, host, |host| cpus_per_stream(case, host))?;
-    if !used.exceeds(FULL_CPU, MORE_LEFT) {
+    if !used.exceeds(FULL, MORE_LEFT) {
         return None;
     }
     Some(Why::BusyThread(BusyThread {
@@ -59,7 +59,7 @@ fn single_threaded(case: &Case<'_>, host: HostId) -> Option<Why> {
     }
     let busiest = |host| of_stages(case, host, |s| Some(s.busiest_cpu?.busy_share));
     let busy = compared(case, host, busiest)?;
-    busy.exceeds(FULL_CPU, MORE_LEFT).then(|| {
+    busy.exceeds(FULL, MORE_LEFT).then(|| {
         Why::SingleThread(SingleThread {
             host,
             version: version.clone(),

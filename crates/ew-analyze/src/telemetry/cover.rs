@@ -2,13 +2,12 @@
 //! in the spans between readings that lie under load.
 
 use super::Window;
+use crate::criteria::FULL;
 use ew_model::facts::{CpuCounters, HostSample};
 use std::collections::BTreeMap;
 
 /// USER_HZ, proc(5).
 const TICKS_PER_SECOND: f64 = 100.0;
-/// A span between two readings counts as whole above this part of it under load.
-const WHOLE: f64 = 0.95;
 
 /// Spans between readings that lie in a host's windows.
 #[derive(Debug)]
@@ -38,7 +37,7 @@ impl<'a> Cover<'a> {
         let (first, last) = (spans.first()?.before.agent_ns, spans.last()?.after.agent_ns);
         let inside = |w: &&&Window| w.loaded_ns < last && w.end_ns > first;
         let rounds = windows.iter().filter(inside).count() as u32;
-        let whole: Vec<Span<'_>> = spans.iter().filter(|s| s.part >= WHOLE).copied().collect();
+        let whole: Vec<Span<'_>> = spans.iter().filter(|s| s.part >= FULL).copied().collect();
         let spans = if whole.is_empty() { spans } else { whole };
         Some(Self { spans, rounds })
     }

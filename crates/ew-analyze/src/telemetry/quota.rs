@@ -6,19 +6,12 @@
 //! how long they waited is read at the edges of every window, whatever throttled them.
 
 use super::Telemetry;
+use crate::criteria::{FULL, SLOW, THROTTLED};
 use crate::observations::StageView;
 use crate::stats::median;
 use ew_model::HostId;
 use ew_model::facts::HostSample;
 use ew_model::record::EndRecord;
-
-/// Share of the limit that threads which reach it use in a window, at least: quotas are given for
-/// 100 ms, and a window of 700 ms may have missed one of seven.
-const REACHED: f64 = 6.0 / 7.0;
-/// Share of the time that ready threads wait before something throttles them.
-const HELD_BACK: f64 = 0.05;
-/// Share of the node's CPU time above which threads wait for one another.
-const NODE_BUSY: f64 = 0.9;
 
 /// What a host's agent could do in a stage under its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +46,7 @@ impl Quota {
         let counter = |sample: &HostSample| sample.causes.as_ref()?.cgroup.cpu_throttled_us;
         let counted = cover.and_then(|cover| cover.per_second(counter));
         let counted = counted.map(|us_per_second| us_per_second / 1e6);
-        let is_counted = counted.is_some_and(|share| share >= HELD_BACK);
+        let is_counted = counted.is_some_and(|share| share >= THROTTLED);
         let reached = limit_cpus.and_then(|limit| reached(host, view, limit, is_counted));
         Self {
             limit_cpus,
@@ -97,8 +90,10 @@ fn reached(
         used_cpus: in_windows(used_cpus)?,
         waited: in_windows(EndRecord::waited_share)?,
     };
-    let has_idle_cpus = in_windows(busy_share).is_some_and(|busy| busy < NODE_BUSY);
-    let is_held_back = reached.used_cpus >= REACHED * limit_cpus && reached.waited >= HELD_BACK;
+    // On a busy node threads wait for one another.
+    let has_idle_cpus = in_windows(busy_share).is_some_and(|busy| busy < FULL);
+    // Quotas are given for 100 ms, and a window of 700 ms may have missed one of seven.
+    let is_held_back = reached.used_cpus >= SLOW * limit_cpus && reached.waited >= THROTTLED;
     (is_held_back && (has_idle_cpus || is_counted)).then_some(reached)
 }
 

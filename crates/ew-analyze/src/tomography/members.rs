@@ -9,17 +9,11 @@
 use super::connections::Judged;
 use super::scope::Scope;
 use super::traces::{Fork, Traces};
-use crate::criteria::{ALIKE, EQUAL, FAULT_ODDS, LOSSY_UNLOADED, MIN_SEEN};
-use crate::fit::{Direction, OVERDISPERSION};
+use crate::criteria::{ALIKE, EQUAL, FAULT_ODDS, LOSSY_UNLOADED, MANY, MIN_SEEN};
+use crate::fit::{ANY_PART, Direction, OVERDISPERSION};
 use crate::stats::median;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-
-/// Of the connections of a bad path that were good elsewhere, and show it, so many are bad; less is
-/// what unequal hashing does, too.
-const MIN_ATTRIBUTABLE: f64 = 1.0 / 3.0;
-/// What is slow by chance is anything from [`crate::criteria::SLOW`] down by so much (log-scale).
-const SPAN: f64 = 2.0;
 
 /// One bad path whose routers are known.
 #[derive(Clone, Debug)]
@@ -227,7 +221,8 @@ impl Piece {
             all: own.all + others.all,
         };
         let attributable = (own.share() - others.share()) / (1.0 - others.share());
-        if attributable < MIN_ATTRIBUTABLE * visible_share(&connections) {
+        // Unequal hashing makes some connections of a good path slow, too.
+        if attributable < MANY * visible_share(&connections) {
             return;
         }
         let apart = own.likelihood(own.share()) + others.likelihood(others.share());
@@ -256,7 +251,8 @@ fn visible_share(connections: &[&Judged]) -> f64 {
     connections.iter().map(loses).sum::<f64>() / connections.len() as f64
 }
 
-/// What is gained when rates (log-scale) are alike, as those of one narrow path are, nats.
+/// What is gained when rates (log-scale) are alike, as those of one narrow path are, nats: what is
+/// slow by chance is anything from [`crate::criteria::SLOW`] down.
 fn likeness(rates: &[f64]) -> f64 {
     let Some(middle) = median(rates) else {
         return 0.0;
@@ -267,7 +263,7 @@ fn likeness(rates: &[f64]) -> f64 {
     };
     let gains = rates
         .iter()
-        .map(|rate| (0.5 + 0.5 * SPAN * density(rate)).ln());
+        .map(|rate| (0.5 + 0.5 * ANY_PART * density(rate)).ln());
     (gains.sum::<f64>() - 0.5 * (rates.len() as f64).ln()).max(0.0)
 }
 

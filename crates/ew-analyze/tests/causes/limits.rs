@@ -45,7 +45,7 @@ fn a_thread_that_uses_a_cpu_whole_is_the_tools_limit() {
     let slow = Some(Symptom::SlowSender);
     assert_eq!(cause(1, 0.98, 0.4), (1, Cause::ToolLimit, slow));
     assert_eq!(
-        cause(1, 0.93, 0.4),
+        cause(1, 0.88, 0.4),
         (1, Cause::SlowSender, slow),
         "time left"
     );
