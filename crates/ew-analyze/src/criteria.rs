@@ -36,11 +36,11 @@ pub(crate) const UNIFORMLY_SLOW: f64 = 0.8;
 /// Rates, or ratios, within this factor are alike.
 pub(crate) const ALIKE: f64 = 1.1;
 
-/// Something used to this share is full: TCP leaves up to a tenth of a link, ticks and readings some
-/// of a CPU or a disk.
+/// Something used to this share is full: TCP leaves up to a tenth of a link, ticks and readings
+/// some of a CPU or a disk.
 pub(crate) const FULL: f64 = 0.9;
 
-/// A share below this is as good as nothing. Window edges and protocols make errors of that size,
+/// A share below this is as good as nothing. Window edges and protocols make errors that great,
 /// which no repetition shows.
 pub(crate) const NEGLIGIBLE: f64 = 0.01;
 

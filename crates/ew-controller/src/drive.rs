@@ -265,10 +265,10 @@ impl Driver<'_, '_> {
         end
     }
 
-    /// What is missing, once more, and again until the longest gaps do not help: at most a quarter of
-    /// the stage's rounds until flows fail less than half as often as at first, because those that
-    /// do not may well fail for ever. Connections that a black hole swallows are no better with more
-    /// time, though another attempt may take another path.
+    /// What is missing, once more, and again until the longest gaps do not help: at most a quarter
+    /// of the stage's rounds until flows fail less than half as often as at first, because those
+    /// that do not may well fail for ever. Connections that a black hole swallows are no better
+    /// with more time, though another attempt may take another path.
     async fn repair(&mut self) -> BatchEnd {
         let hasty = self.wanting();
         if hasty.len() == 0 && repair::all_measured(&self.progress.records) {

@@ -6,8 +6,8 @@
 
 use crate::criteria::{MIN_EFFECT, SURE};
 
-/// Standard deviation of the logarithm of a flow's rate that has its bottleneck to itself, or of the
-/// sum of all that share one: the min that is assumed. A run's own repeats may show more.
+/// Standard deviation of the logarithm of a flow's rate that has its bottleneck to itself, or of
+/// the sum of all that share one: the min that is assumed. A run's own repeats may show more.
 pub(super) const ISOLATED_SIGMA: f64 = 0.025;
 /// The max that a run's own repeats may reach: what would be an effect is no noise.
 pub(super) const MAX_ISOLATED_SIGMA: f64 = MIN_EFFECT;
@@ -24,7 +24,7 @@ pub(super) const MAD_TO_SIGMA: f64 = 1.4826;
 const TIMEOUTS: f64 = 0.08;
 /// Mean of what a timeout takes, as a logarithm.
 const TIMEOUT_SCALE: f64 = 0.35;
-/// The same of what may take any part of the rate, as want of CPU does.
+/// The same of what may take any part of the rate, as CPU starvation does.
 pub(crate) const ANY_PART: f64 = 2.0;
 /// Share of figures that may be anything, too high or too low, and the width of "anything" as a
 /// logarithm.

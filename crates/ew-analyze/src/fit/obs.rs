@@ -87,8 +87,8 @@ pub(crate) fn retransmitted_share(row: &FlowRecord) -> Option<f64> {
     Some(row.retransmits()? as f64 / segments.max(1.0))
 }
 
-/// Whether the flow's better intervals are hardly better than the middle ones, as when what it fills
-/// cannot be exceeded.
+/// Whether the flow's better intervals are hardly better than the middle ones, as when what it
+/// fills cannot be exceeded.
 fn is_steady(row: &FlowRecord) -> bool {
     let intervals = row
         .receiver
