@@ -74,6 +74,9 @@ pub(crate) const MORE_LEFT: f64 = 0.15;
 /// A host is late, or a queue long, from this on: idle hosts and short queues stay below 1 ms.
 pub(crate) const LONG_NS: f64 = 10e6;
 
+/// Round trips are longer by this much where a host is busy.
+pub(crate) const SCHEDULING_NS: f64 = 500_000.0;
+
 /// Fewer than this share of all hosts are no class of their own but slow hosts.
 pub(crate) const CLASS_SHARE: f64 = 0.15;
 

@@ -87,8 +87,16 @@ fn grounds(case: &Case<'_>) -> Grounds {
         typical_bits_per_sec: case.network.typical,
         uplinks: uplinks(case),
         excluded_rounds: case.network.quality.void_total(),
+        starved_path_flows: starved_path_flows(case),
         failure: failure(case),
     }
+}
+
+/// Where most flows that load paths in part show nothing of them.
+fn starved_path_flows(case: &Case<'_>) -> Option<f64> {
+    let paths = case.tomography;
+    paths.traced_paths?;
+    paths.starved_share.filter(|share| *share > 0.5)
 }
 
 /// How far the racks' uplinks were tested.

@@ -34,6 +34,10 @@ pub struct Grounds {
     pub uplinks: UplinkTest,
     /// Rounds from which nothing is concluded.
     pub excluded_rounds: usize,
+    /// Share of the flows that load each of several parallel paths in part whose hosts lacked CPU,
+    /// where that is most of them: a bad path would not have been seen.
+    #[serde(default)]
+    pub starved_path_flows: Option<f64>,
     /// Why nothing was measured, in the words of whoever reported it. `None` where something was,
     /// or nobody reported why.
     pub failure: Option<String>,

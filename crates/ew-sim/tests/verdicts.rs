@@ -3,6 +3,8 @@
 
 use ew_model::finding::{Cause, Severity};
 use ew_model::plan::RateLimit;
+use ew_model::record::FlowRecord;
+use ew_model::scenario::Pattern;
 use ew_model::topology::{HostSpec, PathSpec, RackSpec, Topology};
 use ew_model::{Analysis, Plan};
 use ew_sim::{Case, Family, Fault, MemberFault, Noise, UniformCause, draw, judge, simulate};
@@ -61,6 +63,29 @@ fn a_cpu_quota_of_all_hosts_is_named() {
         matches!(fault, Fault::Uniform { cause } if *cause == quota)
     });
     assert_all_pass("cause of uniform slowness", &cases);
+}
+
+/// Where most flows of the `paths` stage lacked CPU, a bad path would not have been seen.
+#[test]
+fn starved_path_flows_are_reported_as_such() {
+    let starved = |lacks_cpu: bool| {
+        let (seed, case) = with_axes(Family::Healthy, &["4 paths"], 1).remove(0);
+        let plan = qualify_plan(seed, &case.topology);
+        let mut run = simulate(&case.topology, &plan, seed, &case.noise);
+        let stages = &plan.stages;
+        let is_paths = |row: &FlowRecord| {
+            let pattern = &stages[row.stage.index()].pattern;
+            matches!(pattern, Pattern::Paths { .. })
+        };
+        for row in run.flows.iter_mut().filter(|row| is_paths(row)) {
+            for end in [&mut row.sender, &mut row.receiver].into_iter().flatten() {
+                let cpu = end.cpu.get_or_insert_default();
+                (cpu.cpus, cpu.engine_wait_ns) = (1, lacks_cpu.then_some(end.window_ns));
+            }
+        }
+        ew_analyze::analyze(&run).verdict.grounds.starved_path_flows
+    };
+    assert_eq!((starved(false), starved(true)), (None, Some(1.0)));
 }
 
 /// Hashes over two links leave some of them idle, which is no uplink's doing.

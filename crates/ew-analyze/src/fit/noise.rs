@@ -36,6 +36,9 @@ const STEPS: usize = 20;
 
 pub(super) use crate::quality::{HALF_STARVED, LITTLE_STARVATION};
 
+/// Flows fit badly that give so much less than the kernel itself would in the mean, nats a flow.
+pub(super) const MAX_DEFICIT: f64 = 0.10;
+
 /// Flows of a round are not independent: log-likelihoods count by this much less.
 pub(crate) const OVERDISPERSION: f64 = 1.5;
 

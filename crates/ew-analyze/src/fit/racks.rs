@@ -3,7 +3,7 @@
 
 use super::hypothesis::{Direction, Effect, Fabric, Hypothesis, Location, Part};
 use super::members::{self, Posterior};
-use super::noise::{ISOLATED_SIGMA, SPLIT_SIGMA, log_kernel};
+use super::noise::{ISOLATED_SIGMA, MAX_DEFICIT, SPLIT_SIGMA, log_kernel};
 use super::rounds::Rounds;
 use super::search::{COARSE, Search, fabric_value, part_value};
 use super::sums::{ABOVE, OWN_QUANTILES, SUM_QUANTILES, sums};
@@ -268,9 +268,6 @@ pub(super) fn hidden(
     })
 }
 
-/// Mean deficit of flows across against what the kernel itself would give, nats a flow.
-const DEFICIT: f64 = 0.10;
-
 fn fits_badly(search: &mut Search<'_>, hypothesis: &Hypothesis) -> bool {
     let rounds = search.rounds;
     let capacities = hypothesis.capacities(rounds);
@@ -295,7 +292,7 @@ fn fits_badly(search: &mut Search<'_>, hypothesis: &Hypothesis) -> bool {
             flows += 1.0;
         }
     }
-    flows > 0.0 && deficit / flows > DEFICIT
+    flows > 0.0 && deficit / flows > MAX_DEFICIT
 }
 
 /// Every rack, every direction.

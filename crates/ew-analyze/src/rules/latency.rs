@@ -1,15 +1,12 @@
 //! Idle round trips longer than configured, or far longer than the peers'.
 
 use super::case::Case;
-use crate::criteria::{MIN_SAMPLES, TIMES_TYPICAL};
+use crate::criteria::{MIN_SAMPLES, SCHEDULING_NS, TIMES_TYPICAL};
 use crate::finding::{MAX_EVIDENCE, finding_of, plain};
 use crate::stats::median;
 use ew_model::HostId;
 use ew_model::finding::details::{IdleRoundTrip, LongRoundTrips};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
-
-/// ... and longer by this: below, scheduling on a busy host explains it.
-const MIN_EXCESS_NS: f64 = 500_000.0;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let known: Vec<(HostId, f64)> = case
@@ -22,7 +19,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let configured = case.observations.run.plan.expect.rtt_ns.map(|ns| ns as f64);
     let limit = match configured {
         Some(configured) => configured,
-        None if known.len() > MIN_SAMPLES => (TIMES_TYPICAL * typical).max(typical + MIN_EXCESS_NS),
+        None if known.len() > MIN_SAMPLES => (TIMES_TYPICAL * typical).max(typical + SCHEDULING_NS),
         None => return None,
     };
     let slow: Vec<(HostId, f64)> = known.into_iter().filter(|(_, rtt)| *rtt > limit).collect();

@@ -54,6 +54,9 @@ pub(crate) struct Tomography {
     pub(crate) black_hole: Option<BlackHole>,
     /// Paths that a rack does not use, and others do.
     pub(crate) lost_members: Vec<LostMember>,
+    /// Share of the flows of the stages that load all paths in part whose ends lacked CPU. `None`
+    /// without such flows.
+    pub(crate) starved_share: Option<f64>,
     /// Parallel paths of a rack by their routers, and connections traced.
     pub(crate) traced_paths: Option<(usize, usize)>,
     /// The same of each rack: routers, and connections traced out of the rack.
@@ -215,9 +218,21 @@ pub(crate) fn tomography(
         bad_member,
         black_hole,
         lost_members,
+        starved_share: starved_share(observations),
         traced_paths: traces.paths(),
         rack_paths: traces.of_racks(),
     }
+}
+
+fn starved_share(observations: &Observations<'_>) -> Option<f64> {
+    let stages = observations.stages.iter();
+    let stages = stages.filter(|stage| matches!(stage.stage.pattern, Pattern::Paths { .. }));
+    let flows: Vec<f64> = stages
+        .flat_map(|stage| &stage.rounds)
+        .flat_map(starvation)
+        .collect();
+    let starved = flows.iter().filter(|flow| **flow >= LITTLE_STARVATION);
+    (!flows.is_empty()).then(|| starved.count() as f64 / flows.len() as f64)
 }
 
 /// By their shares of the connections, and by name.

@@ -223,9 +223,14 @@ fn nothing_wrong(analysis: &Analysis) -> String {
         0 => String::new(),
         rounds => format!("; {} excluded", count(rounds, "round")),
     };
+    let untested = grounds.starved_path_flows.map_or(String::new(), |share| {
+        let percent = 100.0 * share;
+        format!("; single paths not tested: hosts CPU-starved in {percent:.0}% of their flows")
+    });
     let rate = of_classes.or(of_all);
     let rate = rate.unwrap_or_else(|| "nothing wrong found".into());
-    format!("{rate}{unseen}{}{set_aside}", uplinks(grounds.uplinks))
+    let uplinks = uplinks(grounds.uplinks);
+    format!("{rate}{unseen}{uplinks}{untested}{set_aside}")
 }
 
 /// "2 NIC classes: 6 hosts at 9.48 Mb/s, 6 hosts at 38.1 Mb/s": no rate is all hosts' there.

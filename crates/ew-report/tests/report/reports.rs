@@ -132,6 +132,16 @@ fn without_a_statement_nothing_is_worse_than_expected() {
     }
 }
 
+/// To have seen nothing wrong of what could not be seen is no good news.
+#[test]
+fn paths_that_were_not_tested_are_reported_as_such() {
+    let mut analysis = common::cluster(3, 3, 1.0, None);
+    let untested = "; single paths not tested: hosts CPU-starved in 81% of their flows";
+    assert!(!report(&analysis, Format::Text, 200).contains("not tested"));
+    analysis.verdict.grounds.starved_path_flows = Some(0.81);
+    assert!(report(&analysis, Format::Text, 200).contains(untested));
+}
+
 #[test]
 fn the_command_to_repeat_has_the_seed_and_no_path() {
     let mut analysis = common::demo();
