@@ -254,9 +254,15 @@ impl Plan {
     /// nothing, or its hosts were not measured.
     #[must_use]
     pub fn pace_of(&self, stage: &Stage, flow: &Flow) -> Option<f64> {
-        let share = stage.workload_of(flow).pace.measured_share?;
-        let sends = self.host_rates.get(flow.src.index())?.tx_bits_per_sec?;
-        let receives = self.host_rates.get(flow.dst.index())?.rx_bits_per_sec?;
+        self.pace_between(&stage.workload_of(flow), flow.src, flow.dst)
+    }
+
+    /// The same of any flow that carries this between two hosts.
+    #[must_use]
+    pub fn pace_between(&self, workload: &Workload, src: HostId, dst: HostId) -> Option<f64> {
+        let share = workload.pace.measured_share?;
+        let sends = self.host_rates.get(src.index())?.tx_bits_per_sec?;
+        let receives = self.host_rates.get(dst.index())?.rx_bits_per_sec?;
         Some(share * sends.min(receives))
     }
 

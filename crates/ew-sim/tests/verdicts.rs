@@ -63,29 +63,41 @@ fn a_cpu_quota_of_all_hosts_is_named() {
         matches!(fault, Fault::Uniform { cause } if *cause == quota)
     });
     assert_all_pass("cause of uniform slowness", &cases);
+    assert_all_pass("no false accusation", &cases);
 }
 
-/// Where most flows of the `paths` stage lacked CPU, a bad path would not have been seen.
+/// Where most flows of the `paths` stages lacked CPU, a bad path would not have been seen. Threads
+/// that waited and kept their pace at half load all the same had what they needed.
 #[test]
 fn starved_path_flows_are_reported_as_such() {
-    let starved = |lacks_cpu: bool| {
+    let starved = |waited_share: f64, kept_share: f64| {
         let (seed, case) = with_axes(Family::Healthy, &["4 paths"], 1).remove(0);
         let plan = qualify_plan(seed, &case.topology);
         let mut run = simulate(&case.topology, &plan, seed, &case.noise);
         let stages = &plan.stages;
         let is_paths = |row: &FlowRecord| {
-            let pattern = &stages[row.stage.index()].pattern;
+            let pattern = &stages[row.stage.0 as usize].pattern;
             matches!(pattern, Pattern::Paths { .. })
         };
         for row in run.flows.iter_mut().filter(|row| is_paths(row)) {
             for end in [&mut row.sender, &mut row.receiver].into_iter().flatten() {
+                let waited_ns = (waited_share * end.window_ns as f64) as u64;
                 let cpu = end.cpu.get_or_insert_default();
-                (cpu.cpus, cpu.engine_wait_ns) = (1, lacks_cpu.then_some(end.window_ns));
+                (cpu.cpus, cpu.engine_wait_ns) = (1, Some(waited_ns));
+                for stream in &mut end.streams {
+                    stream.bytes = (kept_share * stream.bytes as f64) as u64;
+                }
             }
         }
         ew_analyze::analyze(&run).verdict.grounds.starved_path_flows
     };
-    assert_eq!((starved(false), starved(true)), (None, Some(1.0)));
+    assert_eq!(starved(0.0, 1.0), None);
+    assert_eq!(
+        starved(1.0, 1.0),
+        None,
+        "half of the flows are at half load"
+    );
+    assert_eq!(starved(1.0, 0.5), Some(1.0));
 }
 
 /// Hashes over two links leave some of them idle, which is no uplink's doing.

@@ -322,3 +322,35 @@ pub(super) fn rivals(rounds: &Rounds, host: HostId) -> Vec<Location> {
     }
     locations
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::hypothesis::Fabric;
+    use super::*;
+
+    #[test]
+    fn a_host_that_does_what_a_lower_class_does_is_of_that_class() {
+        let hypothesis = Hypothesis {
+            classes: vec![9.5e6, 38e6],
+            class_of: vec![0, 1, 1],
+            fabric: Fabric::Unlimited,
+            parts: Vec::new(),
+            split_sigma: SPLIT_SIGMA,
+            isolated_sigma: 0.025,
+        };
+        let taken = |direction, bits_per_sec| {
+            let host = HostId(2);
+            let part = Part {
+                location: Location::Host(host, direction),
+                effect: Effect::Capacity(bits_per_sec),
+            };
+            let gain = 10.0;
+            let candidate = Candidate { gain, part, host };
+            let other = candidate.taken_by(&hypothesis);
+            (other.class_of[2], other.parts.len())
+        };
+        assert_eq!(taken(Direction::Both, 9.6e6), (0, 0));
+        assert_eq!(taken(Direction::Both, 20e6), (1, 1), "no class's speed");
+        assert_eq!(taken(Direction::Tx, 9.6e6), (1, 1), "one direction");
+    }
+}

@@ -35,6 +35,7 @@ pub(super) const PACE: f64 = 0.75;
 /// A connection in one round.
 pub(super) struct Seen {
     pub(super) key: Key,
+    /// Bytes per nanosecond.
     pub(super) rate: f64,
     pub(super) segments: f64,
     /// Retransmitted.
@@ -42,6 +43,10 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    pub(super) fn bits_per_sec(&self) -> f64 {
+        8e9 * self.rate
+    }
+
     /// Share of segments retransmitted.
     pub(super) fn loss(&self) -> f64 {
         self.lost / self.segments

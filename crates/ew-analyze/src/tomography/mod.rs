@@ -23,7 +23,7 @@ pub(crate) use scope::Scope;
 pub(crate) use traces::Traces;
 
 use crate::criteria::{
-    ALIKE, EQUAL, FAULT_ODDS, LOSSY_UNLOADED, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL,
+    ALIKE, EQUAL, FAULT_ODDS, FULL, LOSSY_UNLOADED, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL,
 };
 use crate::fit::{ANYTHING, Direction, Network};
 use crate::observations::{Observations, RoundView, StageView};
@@ -33,6 +33,7 @@ use connections::{Judged, Key, PACE, Seen, connections_of};
 use ew_model::HostId;
 use ew_model::analysis::{RackAnalysis, RackPath};
 use ew_model::record::FlowRecord;
+use ew_model::run::Run;
 use ew_model::scenario::Pattern;
 use ew_model::workload::Pace;
 use loads::Loads;
@@ -227,12 +228,42 @@ pub(crate) fn tomography(
 fn starved_share(observations: &Observations<'_>) -> Option<f64> {
     let stages = observations.stages.iter();
     let stages = stages.filter(|stage| matches!(stage.stage.pattern, Pattern::Paths { .. }));
-    let flows: Vec<f64> = stages
-        .flat_map(|stage| &stage.rounds)
-        .flat_map(starvation)
-        .collect();
-    let starved = flows.iter().filter(|flow| **flow >= LITTLE_STARVATION);
-    (!flows.is_empty()).then(|| starved.count() as f64 / flows.len() as f64)
+    let rounds = stages.flat_map(|stage| stage.rounds.iter().map(move |round| (stage, round)));
+    let (mut flows, mut fed) = (0, 0);
+    for (stage, round) in rounds {
+        flows += round.records.len();
+        fed += with_cpu(observations.run, stage, round).count();
+    }
+    (flows > 0).then(|| 1.0 - fed as f64 / flows as f64)
+}
+
+/// The connections of the flows of a paced round whose ends had the CPU that they needed: threads
+/// that waited for it catch up where a flow is paced, and then its better connections keep the
+/// pace. At half load what comes late and at once fills no path; at more it may.
+fn with_cpu<'o>(
+    run: &'o Run,
+    stage: &'o StageView<'_>,
+    round: &'o RoundView<'_>,
+) -> impl Iterator<Item = Vec<Seen>> {
+    let rows = round.records.iter().zip(starvation(round));
+    rows.filter_map(move |(row, starved)| {
+        let seen = connections_of(row);
+        let workload = &stage.stage.workload;
+        let is_light = workload.pace.measured_share.is_some_and(|load| load <= 0.5);
+        let asked = || {
+            let pace = run.plan.pace_between(workload, row.src, row.dst);
+            pace.filter(|_| is_light)
+        };
+        let had_it = starved < LITTLE_STARVATION || asked().is_some_and(|asked| keep(&seen, asked));
+        had_it.then_some(seen)
+    })
+}
+
+/// Whether a flow's better connections keep their part of its pace, in bits per second.
+fn keep(seen: &[Seen], flow_bits_per_sec: f64) -> bool {
+    let rates: Vec<f64> = seen.iter().map(Seen::bits_per_sec).collect();
+    let each = flow_bits_per_sec / seen.len().max(1) as f64;
+    quantile(&rates, PACE).is_some_and(|rate| rate >= FULL * each)
 }
 
 /// By their shares of the connections, and by name.
@@ -293,7 +324,8 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
     let paced = |(at, stage): (usize, &&StageView<'_>)| {
         let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
         for (index, round) in stage.rounds.iter().enumerate() {
-            take_round(round, &mut connections, |key| {
+            let flows: Vec<Vec<Seen>> = with_cpu(observations.run, stage, round).collect();
+            take_round(&flows, &mut connections, |key| {
                 loads.is_full((at, index), key)
             });
         }
@@ -476,18 +508,13 @@ fn sum(network: &Network, ways: &[Way<'_>]) -> Option<(Load, Judged)> {
 /// The connections of a round, each against the better ones of its own flow, which are as fast as
 /// the flow's pace lets them be. Those whose path is full show nothing.
 fn take_round(
-    round: &RoundView<'_>,
+    flows: &[Vec<Seen>],
     connections: &mut BTreeMap<Key, Connection>,
     is_full: impl Fn(&Key) -> bool,
 ) {
-    let rows = round.records.iter().zip(starvation(round));
-    let flows: Vec<Vec<Seen>> = rows
-        .filter(|(_, starved)| *starved < LITTLE_STARVATION)
-        .map(|(row, _)| connections_of(row))
-        .collect();
     let losses: Vec<f64> = flows.iter().flatten().map(Seen::loss).collect();
     let lossy = LOSSY_UNLOADED.max(TIMES_TYPICAL * median(&losses).unwrap_or(0.0));
-    for flow in &flows {
+    for flow in flows {
         let rates: Vec<f64> = flow.iter().map(|seen| seen.rate).collect();
         let Some(pace) = quantile(&rates, PACE).filter(|pace| *pace > 0.0) else {
             continue;
