@@ -239,7 +239,8 @@ fn starved_share(observations: &Observations<'_>) -> Option<f64> {
 
 /// The connections of the flows of a paced round whose ends had the CPU that they needed: threads
 /// that waited for it catch up where a flow is paced, and then its better connections keep the
-/// pace. At half load what comes late and at once fills no path; at more it may.
+/// pace. At half load what comes late and at once fills no path; at more it may. Where next to no
+/// CPU was left, acknowledgements come so late that senders repeat what was not lost.
 fn with_cpu<'o>(
     run: &'o Run,
     stage: &'o StageView<'_>,
@@ -254,8 +255,8 @@ fn with_cpu<'o>(
             let pace = run.plan.pace_between(workload, row.src, row.dst);
             pace.filter(|_| is_light)
         };
-        let had_it = starved < LITTLE_STARVATION || asked().is_some_and(|asked| keep(&seen, asked));
-        had_it.then_some(seen)
+        let catches_up = || starved < FULL && asked().is_some_and(|asked| keep(&seen, asked));
+        (starved < LITTLE_STARVATION || catches_up()).then_some(seen)
     })
 }
 
