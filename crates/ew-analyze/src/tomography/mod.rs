@@ -237,10 +237,7 @@ fn starved_share(observations: &Observations<'_>) -> Option<f64> {
     (flows > 0).then(|| 1.0 - fed as f64 / flows as f64)
 }
 
-/// The connections of the flows of a paced round whose ends had the CPU that they needed: threads
-/// that waited for it catch up where a flow is paced, and then its better connections keep the
-/// pace. At half load what comes late and at once fills no path; at more it may. Where next to no
-/// CPU was left, acknowledgements come so late that senders repeat what was not lost.
+/// The connections of the flows of a paced round whose ends had the CPU that they needed.
 fn with_cpu<'o>(
     run: &'o Run,
     stage: &'o StageView<'_>,
@@ -249,22 +246,22 @@ fn with_cpu<'o>(
     let rows = round.records.iter().zip(starvation(round));
     rows.filter_map(move |(row, starved)| {
         let seen = connections_of(row);
-        let workload = &stage.stage.workload;
-        let is_light = workload.pace.measured_share.is_some_and(|load| load <= 0.5);
-        let asked = || {
-            let pace = run.plan.pace_between(workload, row.src, row.dst);
-            pace.filter(|_| is_light)
-        };
-        let catches_up = || starved < FULL && asked().is_some_and(|asked| keep(&seen, asked));
+        // Where next to no CPU was left, acknowledgements come so late that senders repeat what
+        // was not lost.
+        let catches_up = || starved < FULL && keeps_pace(run, stage, row, &seen);
         (starved < LITTLE_STARVATION || catches_up()).then_some(seen)
     })
 }
 
-/// Whether a flow's better connections keep their part of its pace, in bits per second.
-fn keep(seen: &[Seen], flow_bits_per_sec: f64) -> bool {
+/// Whether a flow's better connections keep its pace: threads that waited for a CPU catch up where
+/// a flow is paced. At half load what comes late and at once fills no path; at more it may.
+fn keeps_pace(run: &Run, stage: &StageView<'_>, row: &FlowRecord, seen: &[Seen]) -> bool {
+    let workload = &stage.stage.workload;
+    let is_light = workload.pace.measured_share.is_some_and(|load| load <= 0.5);
     let rates: Vec<f64> = seen.iter().map(Seen::bits_per_sec).collect();
-    let each = flow_bits_per_sec / seen.len().max(1) as f64;
-    quantile(&rates, PACE).is_some_and(|rate| rate >= FULL * each)
+    let paced = run.plan.pace_between(workload, row.src, row.dst);
+    let kept = quantile(&rates, PACE).zip(paced);
+    is_light && kept.is_some_and(|(rate, pace)| rate * seen.len() as f64 >= FULL * pace)
 }
 
 /// By their shares of the connections, and by name.
