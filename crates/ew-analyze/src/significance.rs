@@ -1,14 +1,12 @@
 //! Whether two samples differ, by how much, and how sure that is: rank tests and what belongs to
 //! them. No distribution is assumed; where samples are small the tests are exact, ties included.
 
-use crate::stats::{MIN_FOR_INTERVAL, sorted};
+use crate::stats::{MIN_FOR_INTERVAL, Z_95, sorted};
 use ew_model::analysis::Estimate;
 
 /// Up to this many values a test enumerates all arrangements; above it the normal approximation is
 /// as good.
 const MAX_EXACT: usize = 50;
-/// 97.5% point of the normal distribution.
-const Z: f64 = 1.959_964;
 /// Resamplings of a bootstrap.
 const RESAMPLES: usize = 2000;
 /// Fewer hosts cannot be resampled to any use.
@@ -199,11 +197,11 @@ pub(crate) fn student_t(degrees: usize) -> f64 {
     }
     let n = degrees as f64;
     let terms = [
-        (Z.powi(3) + Z) / 4.0,
-        (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / 96.0,
-        (3.0 * Z.powi(7) + 19.0 * Z.powi(5) + 17.0 * Z.powi(3) - 15.0 * Z) / 384.0,
+        (Z_95.powi(3) + Z_95) / 4.0,
+        (5.0 * Z_95.powi(5) + 16.0 * Z_95.powi(3) + 3.0 * Z_95) / 96.0,
+        (3.0 * Z_95.powi(7) + 19.0 * Z_95.powi(5) + 17.0 * Z_95.powi(3) - 15.0 * Z_95) / 384.0,
     ];
-    Z + terms[0] / n + terms[1] / n.powi(2) + terms[2] / n.powi(3)
+    Z_95 + terms[0] / n + terms[1] / n.powi(2) + terms[2] / n.powi(3)
 }
 
 /// Two-sided p-value of Student's t with `degrees` of freedom, which need not be whole: the
@@ -368,7 +366,7 @@ fn signed_rank_low(n: usize) -> usize {
         let n = n as f64;
         let mean = n * (n + 1.0) / 4.0;
         let deviation = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
-        return (mean - Z * deviation).floor().max(1.0) as usize;
+        return (mean - Z_95 * deviation).floor().max(1.0) as usize;
     }
     let ranks: Vec<usize> = (1..=n).collect();
     low_rank(&signed_rank_counts(&ranks))
@@ -378,7 +376,7 @@ fn rank_sum_low(a: usize, b: usize) -> usize {
     if a + b > MAX_EXACT {
         let (m, k) = (a as f64, b as f64);
         let deviation = (m * k * (m + k + 1.0) / 12.0).sqrt();
-        return (m * k / 2.0 - Z * deviation).floor().max(1.0) as usize;
+        return (m * k / 2.0 - Z_95 * deviation).floor().max(1.0) as usize;
     }
     let ranks: Vec<usize> = (1..=a + b).collect();
     // The lowest sum is that of the lowest ranks; the statistic counts from there.

@@ -8,8 +8,11 @@ pub const MIN_FOR_INTERVAL: usize = 6;
 /// Up to so many values ranks are exact; above, the normal approximation is as good.
 const MAX_EXACT: usize = 1000;
 
-/// Makes the median absolute deviation of a normal sample its standard deviation (1 / 0.6745).
-const MAD_TO_SIGMA: f64 = 0.6745;
+/// The median absolute deviation of a normal distribution, in standard deviations.
+pub(crate) const MAD_OF_NORMAL: f64 = 0.674_49;
+
+/// 97.5% point of the normal distribution.
+pub(crate) const Z_95: f64 = 1.959_964;
 
 /// The values in ascending order, NaN last.
 #[must_use]
@@ -48,11 +51,10 @@ pub fn mad(values: &[f64]) -> Option<f64> {
     median(&distances)
 }
 
-/// Modified z-score after Iglewicz and Hoaglin: 0.6745 (x - median) / MAD. The spread is never
-/// taken below `min_mad`, so that a run without any noise gives a finite score.
-#[must_use]
-pub fn modified_z(value: f64, center: f64, mad: f64, min_mad: f64) -> f64 {
-    MAD_TO_SIGMA * (value - center) / mad.max(min_mad)
+/// The standard deviation that normal values with this median absolute deviation have; 0 without
+/// values. Up to half of them may be outliers.
+pub(crate) fn robust_sigma(values: &[f64]) -> f64 {
+    mad(values).map_or(0.0, |mad| mad / MAD_OF_NORMAL)
 }
 
 /// Ranks (from 1) whose order statistics contain the median with at least 95%, from the binomial
@@ -145,14 +147,13 @@ fn part_to_next_rank(n: usize, rank: usize) -> f64 {
 /// Am. Stat. Assoc. 22:209, 1927). `None` without samples.
 #[must_use]
 pub fn share_estimate(hits: usize, count: usize) -> Option<Estimate> {
-    const Z: f64 = 1.959_964;
     if count == 0 {
         return None;
     }
     let (n, share) = (count as f64, hits as f64 / count as f64);
-    let center = share + Z * Z / (2.0 * n);
-    let half = Z * (share * (1.0 - share) / n + (Z / (2.0 * n)).powi(2)).sqrt();
-    let scale = 1.0 + Z * Z / n;
+    let center = share + Z_95 * Z_95 / (2.0 * n);
+    let half = Z_95 * (share * (1.0 - share) / n + (Z_95 / (2.0 * n)).powi(2)).sqrt();
+    let scale = 1.0 + Z_95 * Z_95 / n;
     Some(Estimate {
         value: share,
         low: Some(((center - half) / scale).max(0.0)),
@@ -185,33 +186,6 @@ pub fn poisson_at_least(count: usize, mean: f64) -> f64 {
         log_term += (mean / (k + 1) as f64).ln();
     }
     (1.0 - below).max(0.0)
-}
-
-/// Ratio of two medians, conservatively: the quotient of their 95% intervals, [a.low / b.high,
-/// a.high / b.low], which contains the true ratio with more than 90% for independent samples and in
-/// practice with more than 95%, as both errors must point apart. It is then widened by
-/// `systematic` (0.02 is 2%) on either side for what repetition cannot show. No interval when one
-/// side has none.
-#[must_use]
-pub fn ratio_estimate(above: &Estimate, below: &Estimate, systematic: f64) -> Option<Estimate> {
-    if below.value <= 0.0 {
-        return None;
-    }
-    let low = match (above.low, below.high) {
-        (Some(a), Some(b)) if b > 0.0 => Some(a / b / (1.0 + systematic)),
-        _ => None,
-    };
-    let high = match (above.high, below.low) {
-        (Some(a), Some(b)) if b > 0.0 => Some(a / b * (1.0 + systematic)),
-        _ => None,
-    };
-    let whole = low.is_some() && high.is_some();
-    Some(Estimate {
-        value: above.value / below.value,
-        low: low.filter(|_| whole),
-        high: high.filter(|_| whole),
-        samples: above.samples.min(below.samples),
-    })
 }
 
 /// One estimate of what is alike: the median of the values, with an interval that contains all of
@@ -368,19 +342,9 @@ mod tests {
         assert_eq!(mad(&[1.0, 1.0, 2.0, 9.0, 4.0]), Some(1.0));
         assert_eq!(quantile(&[1.0, 2.0, 3.0], 0.75), Some(3.0));
         assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.75), Some(3.0));
-        assert!(modified_z(0.9, 1.0, 0.0, 0.01).is_finite());
-    }
-
-    #[test]
-    fn a_ratio_keeps_both_sides_doubt() {
-        let above = median_estimate(&[98.0, 99.0, 100.0, 100.0, 101.0, 102.0]).unwrap();
-        let below = median_estimate(&[24.0, 25.0, 25.0, 25.0, 25.0, 26.0]).unwrap();
-        let ratio = ratio_estimate(&above, &below, 0.0).unwrap();
-        assert!((ratio.value - 4.0).abs() < 1e-9);
-        assert_eq!(ratio.low, Some(98.0 / 26.0));
-        assert_eq!(ratio.high, Some(102.0 / 24.0));
-        let few = median_estimate(&[25.0; 5]).unwrap();
-        assert_eq!(ratio_estimate(&above, &few, 0.02).unwrap().low, None);
+        let sigma = robust_sigma(&[1.0, 1.0, 2.0, 9.0, 4.0]);
+        assert!((sigma - 1.4826).abs() < 1e-3, "{sigma}");
+        assert_eq!(robust_sigma(&[]), 0.0);
     }
 
     proptest! {

@@ -125,17 +125,6 @@ pub struct MessageCost {
     pub counted_bytes: u64,
 }
 
-impl LinkCounting {
-    /// Bytes that are counted besides the IP packet of an untagged frame.
-    #[must_use]
-    pub fn overhead_bytes(self) -> u32 {
-        match self {
-            Self::EthernetHeader => ETHERNET_BYTES,
-            Self::OnTheWire => PREAMBLE_BYTES + ETHERNET_BYTES + CHECK_BYTES + GAP_BYTES,
-        }
-    }
-}
-
 impl Encapsulation {
     /// From an interface and those below it, the highest first. A tag inside a tunnel is part of
     /// what the tunnel carries.

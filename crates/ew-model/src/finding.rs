@@ -34,7 +34,7 @@ pub struct Grounds {
     pub uplinks: UplinkTest,
     /// Rounds from which nothing is concluded.
     pub excluded_rounds: usize,
-    /// Share of the flows that load each of several parallel paths in part whose hosts lacked CPU,
+    /// Share of the flows that load each of several parallel paths by half whose hosts lacked CPU,
     /// where that is most of them: a bad path would not have been seen.
     #[serde(default)]
     pub starved_path_flows: Option<f64>,

@@ -84,12 +84,6 @@ impl ClockEstimate {
     pub fn to_agent_ns(&self, controller_ns: u64) -> u64 {
         controller_ns.saturating_add_signed(self.offset_ns)
     }
-
-    /// A time on the agent's clock as the controller's clock shows it; kept inside 0 to `u64::MAX`.
-    #[must_use]
-    pub fn to_controller_ns(&self, agent_ns: u64) -> u64 {
-        clamp_u64(i128::from(agent_ns) - i128::from(self.offset_ns))
-    }
 }
 
 impl Exchange {
@@ -108,10 +102,6 @@ impl Exchange {
             rate_ppb: None,
         }
     }
-}
-
-fn clamp_u64(value: i128) -> u64 {
-    u64::try_from(value.max(0)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -145,8 +135,6 @@ mod tests {
             }
         );
         assert_eq!(estimate.to_agent_ns(1_000_000), 1_500_000);
-        assert_eq!(estimate.to_controller_ns(1_500_000), 1_000_000);
-        assert_eq!(estimate.to_controller_ns(0), 0);
     }
 
     #[test]

@@ -2,15 +2,13 @@
 
 use super::values::{Pair, Values};
 use crate::significance::{student_t, two_sided_t};
-use crate::stats::median;
+use crate::stats::{Z_95, median};
 use crate::trend;
 use ew_model::analysis::Estimate;
 use ew_model::comparison::{Metric, RunSpread};
 
 /// With fewer degrees of freedom a spread is assumed instead: one difference is no spread.
 const MIN_DEGREES: u32 = 2;
-/// 97.5% point of the normal distribution.
-const Z: f64 = 1.959_964;
 
 /// How much two sides differ, and whether that is chance.
 pub(super) struct Tested {
@@ -95,7 +93,7 @@ impl Tested {
         let between = spread.deviation * std::f64::consts::SQRT_2;
         let wider = |end: f64| (end / ratio.value).ln().hypot(quantile(spread) * between);
         let within = ratio.low.zip(ratio.high);
-        let within = within.map_or(0.0, |(low, high)| (high / low).ln() / (2.0 * Z));
+        let within = within.map_or(0.0, |(low, high)| (high / low).ln() / (2.0 * Z_95));
         let level = p_value(ratio.value.ln(), within.hypot(between), spread);
         Self {
             ratio: Some(Estimate {
@@ -136,7 +134,7 @@ fn mean(levels: &[f64]) -> f64 {
 fn quantile(spread: &RunSpread) -> f64 {
     spread
         .degrees
-        .map_or(Z, |degrees| student_t(degrees as usize))
+        .map_or(Z_95, |degrees| student_t(degrees as usize))
 }
 
 /// What is assumed is taken as known.

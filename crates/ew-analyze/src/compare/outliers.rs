@@ -1,12 +1,10 @@
 //! Which of many changes are outliers: by a spread that all of them show together.
 
 use crate::significance::two_sided_t;
-use crate::stats::median;
+use crate::stats::{MAD_OF_NORMAL, median};
 
 /// Fewer have no common spread.
 pub(super) const MIN_PEERS: usize = 4;
-/// The median absolute deviation of a normal distribution, in standard deviations.
-const MAD_OF_NORMAL: f64 = 0.674_49;
 /// What the median absolute deviation makes of a normal sample: as much as a standard deviation of
 /// 37% of it (Rousseeuw and Croux 1993, section 2).
 const EFFICIENCY: f64 = 0.367_4;

@@ -6,14 +6,14 @@
 //! and both are thrown.
 
 use super::filling::{Filling, Strand};
-use super::noise::{self, MAD_TO_SIGMA, OVERDISPERSION, density};
+use super::noise::{self, OVERDISPERSION, density};
 use super::obs::Obs;
 use super::prices;
 use super::rounds::Rounds;
 use super::splitmix::splitmix;
 use crate::basis::{VIRTUAL, data_interface};
 use crate::observations::Observations;
-use crate::stats::{mad, median};
+use crate::stats::{median, robust_sigma};
 use ew_model::HostId;
 use std::collections::BTreeMap;
 
@@ -204,7 +204,7 @@ impl<'r> Evidence<'r> {
         // Single connections have one link each, whatever the hashes.
         let single = flows.iter().filter(|(obs, _)| obs.streams < 1.5);
         let logs: Vec<f64> = single.map(|(obs, _)| obs.ln_rate).collect();
-        let sigma = mad(&logs).map_or(0.0, |mad| MAD_TO_SIGMA * mad);
+        let sigma = robust_sigma(&logs);
         Self {
             flows,
             connection_bits_per_sec: single_connections(rounds),

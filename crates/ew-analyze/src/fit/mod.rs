@@ -50,7 +50,7 @@ pub(crate) use uplinks::{RackDirection, Reach};
 
 use crate::observations::Observations;
 use crate::quality::Quality;
-use crate::stats::{mad, median};
+use crate::stats::{median, robust_sigma};
 use hypothesis::{Fabric, Hypothesis};
 use rounds::Rounds;
 use search::Search;
@@ -114,6 +114,5 @@ fn isolated_sigma(rounds: &Rounds) -> f64 {
             logs.iter().map(move |log| log - middle)
         })
         .collect();
-    let own = mad(&residuals).map_or(0.0, |mad| noise::MAD_TO_SIGMA * mad);
-    own.clamp(noise::ISOLATED_SIGMA, noise::MAX_ISOLATED_SIGMA)
+    robust_sigma(&residuals).clamp(noise::ISOLATED_SIGMA, noise::MAX_ISOLATED_SIGMA)
 }

@@ -17,9 +17,6 @@ pub(super) const SPLIT_SIGMA: f64 = 0.45;
 /// What other users of a bottleneck add to a sum that contains only a part of them.
 pub(super) const PARTIAL_SIGMA: f64 = 0.25;
 
-/// Makes a median absolute deviation a standard deviation.
-pub(super) const MAD_TO_SIGMA: f64 = 1.4826;
-
 /// Share of flows that a timeout slows.
 const TIMEOUTS: f64 = 0.08;
 /// Mean of what a timeout takes, as a logarithm.

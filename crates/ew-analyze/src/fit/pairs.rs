@@ -1,12 +1,12 @@
 //! Single ordered pairs that are slow although neither of their hosts is: a path between them.
 
 use super::hypothesis::{Direction, Effect, Hypothesis, Location, Part};
-use super::noise::{MAD_TO_SIGMA, OVERDISPERSION, log_kernel, low_share};
+use super::noise::{OVERDISPERSION, log_kernel, low_share};
 use super::obs::Obs;
 use super::prices;
 use super::search::Search;
 use crate::criteria::{EQUAL, MIN_EFFECT, MIN_SEEN, SURE};
-use crate::stats::{binomial_at_least, mad, median, poisson_at_least};
+use crate::stats::{binomial_at_least, median, poisson_at_least, robust_sigma};
 use ew_model::HostId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -191,7 +191,7 @@ fn widen(hypothesis: &Hypothesis, pairs: &mut Pairs<'_>) {
         let residuals: Vec<f64> = own
             .map(|flow| flow.obs.ln_rate - flow.predicted.max(1.0).ln())
             .collect();
-        let spread = mad(&residuals).map_or(0.0, |mad| MAD_TO_SIGMA * mad);
+        let spread = robust_sigma(&residuals);
         for flow in pairs.values_mut().flatten().filter(|flow| is_own(flow)) {
             flow.sigma = flow.sigma.max(spread);
         }

@@ -9,11 +9,15 @@
 use super::connections::Judged;
 use super::scope::Scope;
 use super::traces::{Fork, Traces};
-use crate::criteria::{ALIKE, EQUAL, FAULT_ODDS, LOSSY_UNLOADED, MANY, MIN_SEEN};
+use crate::criteria::{ALIKE, EQUAL, FAULT_ODDS, LOSSY_UNLOADED, MIN_SEEN};
 use crate::fit::{ANY_PART, Direction, OVERDISPERSION};
 use crate::stats::median;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+
+/// Of the connections of a bad path that were good elsewhere, and show it, so many are bad; less is
+/// what unequal hashing does, too.
+const MIN_ATTRIBUTABLE: f64 = 1.0 / 3.0;
 
 /// One bad path whose routers are known.
 #[derive(Clone, Debug)]
@@ -221,8 +225,7 @@ impl Piece {
             all: own.all + others.all,
         };
         let attributable = (own.share() - others.share()) / (1.0 - others.share());
-        // Unequal hashing makes some connections of a good path slow, too.
-        if attributable < MANY * visible_share(&connections) {
+        if attributable < MIN_ATTRIBUTABLE * visible_share(&connections) {
             return;
         }
         let apart = own.likelihood(own.share()) + others.likelihood(others.share());

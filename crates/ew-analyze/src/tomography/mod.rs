@@ -35,7 +35,7 @@ use ew_model::analysis::{RackAnalysis, RackPath};
 use ew_model::record::FlowRecord;
 use ew_model::run::Run;
 use ew_model::scenario::Pattern;
-use ew_model::workload::Pace;
+use ew_model::workload::{Pace, Workload};
 use loads::Loads;
 use members::Stratum;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,8 +55,8 @@ pub(crate) struct Tomography {
     pub(crate) black_hole: Option<BlackHole>,
     /// Paths that a rack does not use, and others do.
     pub(crate) lost_members: Vec<LostMember>,
-    /// Share of the flows of the stages that load all paths in part whose ends lacked CPU. `None`
-    /// without such flows.
+    /// Share of the flows that load all paths by half whose ends lacked CPU. `None` without such
+    /// flows.
     pub(crate) starved_share: Option<f64>,
     /// Parallel paths of a rack by their routers, and connections traced.
     pub(crate) traced_paths: Option<(usize, usize)>,
@@ -227,8 +227,10 @@ pub(crate) fn tomography(
 
 fn starved_share(observations: &Observations<'_>) -> Option<f64> {
     let stages = observations.stages.iter();
-    let stages = stages.filter(|stage| matches!(stage.stage.pattern, Pattern::Paths { .. }));
-    let rounds = stages.flat_map(|stage| stage.rounds.iter().map(move |round| (stage, round)));
+    let light = stages.filter(|stage| {
+        matches!(stage.stage.pattern, Pattern::Paths { .. }) && is_light(&stage.stage.workload)
+    });
+    let rounds = light.flat_map(|stage| stage.rounds.iter().map(move |round| (stage, round)));
     let (mut flows, mut fed) = (0, 0);
     for (stage, round) in rounds {
         flows += round.records.len();
@@ -257,11 +259,16 @@ fn with_cpu<'o>(
 /// a flow is paced. At half load what comes late and at once fills no path; at more it may.
 fn keeps_pace(run: &Run, stage: &StageView<'_>, row: &FlowRecord, seen: &[Seen]) -> bool {
     let workload = &stage.stage.workload;
-    let is_light = workload.pace.measured_share.is_some_and(|load| load <= 0.5);
     let rates: Vec<f64> = seen.iter().map(Seen::bits_per_sec).collect();
     let paced = run.plan.pace_between(workload, row.src, row.dst);
     let kept = quantile(&rates, PACE).zip(paced);
-    is_light && kept.is_some_and(|(rate, pace)| rate * seen.len() as f64 >= FULL * pace)
+    is_light(workload) && kept.is_some_and(|(rate, pace)| rate * seen.len() as f64 >= FULL * pace)
+}
+
+/// Half of what the hosts can carry, or less: nothing is full by chance, nor for a moment.
+fn is_light(workload: &Workload) -> bool {
+    let load = workload.pace.measured_share;
+    load.is_some_and(|load| load <= 0.5)
 }
 
 /// By their shares of the connections, and by name.
