@@ -35,8 +35,12 @@ pub(crate) struct Obs {
 impl Obs {
     /// Whether its connections are enough to spread over parallel paths.
     pub(super) fn has_many_streams(&self) -> bool {
-        self.streams >= MIN_SAMPLES as f64
+        has_many_streams(self.streams)
     }
+}
+
+pub(super) fn has_many_streams(streams: f64) -> bool {
+    streams >= MIN_SAMPLES as f64
 }
 
 pub(super) fn obs(

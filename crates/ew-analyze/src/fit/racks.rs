@@ -235,7 +235,7 @@ pub(super) fn hidden(
     }
     let posterior = members::posterior(search.rounds, hosts)?;
     // Where capacity was asked with many connections, their sums show what the fabric carries.
-    if posterior.one_path() > SIGNIFICANT || search.rounds.asks_capacity() {
+    if posterior.one_path() > SIGNIFICANT || search.rounds.asks_capacity {
         return Some(Hidden {
             posterior,
             hypothesis: None,

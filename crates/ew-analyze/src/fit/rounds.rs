@@ -2,13 +2,15 @@
 //! with whom.
 
 use super::loss_index::Index;
-use super::obs::{Obs, obs};
+use super::obs::{Obs, has_many_streams, obs};
 use crate::criteria::{MANY, MIN_EFFECT, MIN_SAMPLES, SURE};
 use crate::observations::Observations;
 use crate::quality::{LITTLE_STARVATION, Quality, starvation};
 use crate::stats::{median, quantile};
-use ew_model::HostId;
+use ew_model::plan::Stage;
 use ew_model::record::FlowRecord;
+use ew_model::workload::StreamCount;
+use ew_model::{HostId, Inventory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -99,10 +101,21 @@ pub(crate) struct Rounds {
     /// Links of each host over which its connections are hashed.
     pub(super) members: Vec<u32>,
     pub(super) paths: KnownPaths,
+    /// Whether cross-rack flows were to have many connections, measured or not.
+    pub(super) asks_capacity: bool,
     /// The largest part of each host's capacity, tx of all and then rx of all, that hashes left to
     /// cross-rack connections in a round.
     pub(super) open: Vec<f64>,
     pub(super) loss: Index,
+}
+
+/// Whether the stage asks with many connections what leads from rack to rack.
+fn asks_capacity(inventory: &Inventory, stage: &Stage) -> bool {
+    let workload = &stage.workload;
+    let has_many = workload.stream_count == StreamCount::Doubling
+        || has_many_streams(f64::from(workload.streams));
+    let mut flows = stage.rounds.iter().flat_map(|round| &round.flows);
+    has_many && flows.any(|flow| inventory.rack_of(flow.src) != inventory.rack_of(flow.dst))
 }
 
 impl Rounds {
@@ -123,6 +136,7 @@ impl Rounds {
                 .collect(),
             members: vec![1; inventory.hosts.len()],
             paths: KnownPaths::default(),
+            asks_capacity: false,
             open: vec![1.0; 2 * inventory.hosts.len()],
             loss: Index::default(),
         };
@@ -130,6 +144,7 @@ impl Rounds {
             if !stage.judged {
                 continue;
             }
+            all.asks_capacity |= asks_capacity(inventory, stage.stage);
             for (at, round) in stage.rounds.iter().enumerate() {
                 if quality.is_void(index, at) || round.is_mostly_missing() {
                     continue;
@@ -289,7 +304,7 @@ impl Rounds {
     /// what a connection gets: hashed onto parallel paths, a low rate of theirs shows nothing about
     /// the capacity, and leaves the more to others.
     pub(super) fn doubt_single_connections(&mut self) {
-        if !self.asks_capacity() {
+        if !self.asks_capacity {
             return;
         }
         let is_single = |obs: &Obs| obs.racks.is_some() && !obs.has_many_streams();
@@ -298,13 +313,6 @@ impl Rounds {
         }
         let single = self.obs.iter_mut().filter(|obs| is_single(obs));
         single.for_each(|obs| obs.asks_what_it_got = true);
-    }
-
-    /// Whether cross-rack flows have many connections.
-    pub(super) fn asks_capacity(&self) -> bool {
-        self.obs
-            .iter()
-            .any(|obs| obs.racks.is_some() && obs.has_many_streams())
     }
 
     fn doubt(&mut self, round: usize, is_meant: impl Fn(&Obs) -> bool) {
