@@ -92,7 +92,7 @@ fn grounds(case: &Case<'_>) -> Grounds {
     }
 }
 
-/// Where most flows that load paths in part show nothing of them.
+/// Where most flows that load paths by half show nothing of them.
 fn starved_path_flows(case: &Case<'_>) -> Option<f64> {
     let paths = case.tomography;
     paths.traced_paths?;
