@@ -98,6 +98,8 @@ impl Round {
             workload: spec.workload.clone(),
             settings: Settings(spec.workload.socket.clone()),
             data_is_on_the_connection: prepared.data_is_on_the_connection(),
+            // Of multipath TCP the kernel shows the first subflow's count.
+            counts_what_comes: prepared.counts_what_comes() && !spec.workload.socket.mptcp,
             thread_count,
             leaves_cpus: thread_count * 2 <= cores,
             start_ns: spec.start_ns,

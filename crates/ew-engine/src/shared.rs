@@ -25,6 +25,10 @@ pub(crate) struct RoundShared {
     pub(crate) settings: Settings,
     /// Whether the connection's `TCP_INFO` is the data's.
     pub(crate) data_is_on_the_connection: bool,
+    /// Whether receivers' bytes count as they come, read or not: see [`Stream::arrived_bytes`].
+    ///
+    /// [`Stream::arrived_bytes`]: crate::stream::Stream::arrived_bytes
+    pub(crate) counts_what_comes: bool,
     /// Threads that drive streams.
     pub(crate) thread_count: usize,
     /// Whether these leave the other half of the CPUs at least to the kernel and to others.

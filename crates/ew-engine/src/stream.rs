@@ -3,11 +3,12 @@
 use crate::clock_wait::Cancel;
 use crate::connect::ChosenPorts;
 use crate::counters::StreamCounters;
-use crate::hello::StreamKey;
+use crate::hello::{ACK_BYTES, HELLO_BYTES, StreamKey};
 use crate::stream_error::StreamError;
 use ew_model::record::{FigureNote, TracedPath};
 use ew_proto::message::{FlowOrder, Role, ServicePorts};
 use ew_sys::clock::monotonic_ns;
+use ew_sys::socket::tcp_received_bytes;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +42,8 @@ struct State {
     failure: Option<Failure>,
     notes: BTreeSet<FigureNote>,
     path: Option<TracedPath>,
+    /// At the last look.
+    arrived_bytes: u64,
     /// No connection may begin to be used any more.
     is_over: bool,
 }
@@ -92,6 +95,25 @@ impl Stream {
             Role::Send => self.counters.sent_bytes(),
             Role::Receive => self.counters.received_bytes(),
         }
+    }
+
+    /// As [`Stream::counted_bytes`], with what has come to this host and was not read yet: what a
+    /// receiver without CPU time reads late has not come late.
+    pub(crate) fn arrived_bytes(&self) -> u64 {
+        let read_bytes = self.counted_bytes();
+        if self.role == Role::Send {
+            return read_bytes;
+        }
+        let handshake_bytes = if self.opens { ACK_BYTES } else { HELLO_BYTES };
+        let connection = self.connection();
+        let came_bytes = connection.and_then(|socket| tcp_received_bytes(&*socket).ok()?);
+        let payload_bytes = came_bytes
+            .unwrap_or(0)
+            .saturating_sub(handshake_bytes as u64);
+        let mut state = self.lock();
+        // With the connection the kernel forgets what came and was not read.
+        state.arrived_bytes = state.arrived_bytes.max(payload_bytes).max(read_bytes);
+        state.arrived_bytes
     }
 
     /// `None` until it is connected.
@@ -196,5 +218,56 @@ impl Stream {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::plan::{FlowId, RoundIndex, StageIndex};
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    fn receiver(opens: bool) -> Stream {
+        let key = StreamKey {
+            stage: StageIndex(0),
+            round: RoundIndex(0),
+            flow: FlowId(0),
+            stream: 0,
+        };
+        let peer = SocketAddr::from(([127, 0, 0, 1], 9));
+        let order = FlowOrder::new(key.flow, Role::Receive, opens, peer);
+        Stream::new(key, 0, &order, 1)
+    }
+
+    fn connected_pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn what_waits_to_be_read_has_arrived() {
+        for (opens, handshake_bytes) in [(false, HELLO_BYTES), (true, ACK_BYTES)] {
+            let (mut sender, socket) = connected_pair();
+            let stream = receiver(opens);
+            let socket = stream.publish(socket);
+            assert_eq!(stream.arrived_bytes(), 0);
+            sender.write_all(&vec![1; handshake_bytes + 500]).unwrap();
+            // Reads all but 400 bytes, of which it counts the payload.
+            let mut read = vec![0; handshake_bytes + 100];
+            (&*socket).read_exact(&mut read).unwrap();
+            stream.counters.add_received(100);
+            assert_eq!((stream.counted_bytes(), stream.arrived_bytes()), (100, 500));
+            stream.release();
+            assert_eq!(stream.arrived_bytes(), 500);
+        }
+    }
+
+    #[test]
+    fn what_was_read_of_a_closed_connection_has_arrived() {
+        let stream = receiver(false);
+        stream.counters.add_received(7);
+        assert_eq!(stream.arrived_bytes(), 7);
     }
 }

@@ -63,7 +63,11 @@ pub(crate) fn observe(
     let has_tcp = shared.data_is_on_the_connection;
     let mut windows = allocate(spec, flows);
     cancel.sleep_until(spec.window_start_ns)?;
-    read_counters(flows, &mut windows, |w| &mut w.first);
+    let bytes_of = match shared.counts_what_comes {
+        true => Stream::arrived_bytes,
+        false => Stream::counted_bytes,
+    };
+    read_counters(bytes_of, flows, &mut windows, |w| &mut w.first);
     shared.window_open.store(true, Ordering::Release);
     let cpu_at_first = CpuReading::take(shared, flows);
     read_tcp(has_tcp, flows, &mut windows, |w| &mut w.first);
@@ -71,12 +75,12 @@ pub(crate) fn observe(
         cancel.sleep_until(at_ns)?;
         for (streams, window) in flows.iter().zip(&mut windows) {
             let now_ns = monotonic_ns();
-            let bytes = streams.iter().map(|s| s.counted_bytes()).sum();
+            let bytes = streams.iter().map(|s| bytes_of(s)).sum();
             window.readings.push(Reading { now_ns, bytes });
         }
     }
     cancel.sleep_until(spec.window_end_ns())?;
-    read_counters(flows, &mut windows, |w| &mut w.last);
+    read_counters(bytes_of, flows, &mut windows, |w| &mut w.last);
     let cpu_at_last = CpuReading::take(shared, flows);
     read_tcp(has_tcp, flows, &mut windows, |w| &mut w.last);
     let edges = cpu_at_first.zip(cpu_at_last);
@@ -178,6 +182,7 @@ fn allocate(spec: &RoundSpec, flows: &[Vec<Arc<Stream>>]) -> Vec<FlowWindow> {
 }
 
 fn read_counters(
+    bytes_of: fn(&Stream) -> u64,
     flows: &[Vec<Arc<Stream>>],
     windows: &mut [FlowWindow],
     edge: impl Fn(&mut FlowWindow) -> &mut Edge,
@@ -185,7 +190,7 @@ fn read_counters(
     for (streams, window) in flows.iter().zip(windows) {
         let now_ns = monotonic_ns();
         let edge = edge(window);
-        let counts = streams.iter().map(|s| s.counted_bytes());
+        let counts = streams.iter().map(|s| bytes_of(s));
         edge.stream_bytes.extend(counts);
         edge.transactions = streams.iter().map(|s| s.counters.transactions()).sum();
         let bytes = edge.stream_bytes.iter().sum();

@@ -70,6 +70,24 @@ pub fn peer_user(socket: &impl AsFd) -> io::Result<u32> {
 /// # Errors
 /// The system's, for example when the socket is not TCP.
 pub fn tcp_info(socket: &impl AsFd) -> io::Result<TcpReading> {
+    let (raw, length) = raw_tcp_info(socket)?;
+    let mut reading = raw.decode(length);
+    reading.info.send_buffer_bytes = send_buffer_bytes(socket);
+    Ok(reading)
+}
+
+/// `tcpi_bytes_received`: payload that has come in order since the connection's birth, whether it
+/// was read or waits for that. `None` on kernels before 4.1.
+///
+/// # Errors
+/// The system's, for example when the socket is not TCP.
+pub fn tcp_received_bytes(socket: &impl AsFd) -> io::Result<Option<u64>> {
+    let (raw, length) = raw_tcp_info(socket)?;
+    Ok(raw.counts(length).received_bytes)
+}
+
+/// The structure, and how much of it the kernel filled.
+fn raw_tcp_info(socket: &impl AsFd) -> io::Result<(RawTcpInfo, usize)> {
     let mut raw = RawTcpInfo::default();
     let mut length = size_of::<RawTcpInfo>() as libc::socklen_t;
     // SAFETY: `raw` is plain integers and `length` is its size; the kernel writes at most that
@@ -83,12 +101,10 @@ pub fn tcp_info(socket: &impl AsFd) -> io::Result<TcpReading> {
             &raw mut length,
         )
     };
-    if status < 0 {
-        return Err(io::Error::last_os_error());
+    match status {
+        0 => Ok((raw, length as usize)),
+        _ => Err(io::Error::last_os_error()),
     }
-    let mut reading = raw.decode(length as usize);
-    reading.info.send_buffer_bytes = send_buffer_bytes(socket);
-    Ok(reading)
 }
 
 /// `SO_SNDBUF` of socket(7).
@@ -391,6 +407,18 @@ mod tests {
         assert!(reading.info.send_mss_bytes > 500);
         assert!(reading.info.path_mtu_bytes > reading.info.send_mss_bytes);
         assert!(reading.acked_bytes.unwrap_or(0) <= 1001);
+    }
+
+    #[test]
+    fn what_nobody_has_read_has_come() {
+        let (mut near, far) = connected_pair();
+        near.write_all(&[1; 1000]).unwrap();
+        let interest = Interest {
+            fd: far.as_fd(),
+            write: false,
+        };
+        wait_ready(&[interest], Duration::from_secs(5)).unwrap();
+        assert_eq!(tcp_received_bytes(&far).unwrap(), Some(1000));
     }
 
     #[test]

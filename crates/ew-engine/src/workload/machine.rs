@@ -87,6 +87,12 @@ pub(crate) trait Prepared: Send + Sync {
     fn data_is_on_the_connection(&self) -> bool {
         true
     }
+
+    /// Whether a receiver's bytes are those that came over the connection after the handshake, and
+    /// nothing else.
+    fn counts_what_comes(&self) -> bool {
+        false
+    }
 }
 
 /// Moves one stream's bytes.

@@ -115,6 +115,11 @@ impl Prepared for TcpStreams {
         })
     }
 
+    /// With a limit the first send is not counted.
+    fn counts_what_comes(&self) -> bool {
+        self.limit_bytes.is_none()
+    }
+
     fn streams_with_own_threads(&self) -> usize {
         STREAMS_WITH_OWN_THREADS
     }
