@@ -2,7 +2,7 @@
 
 use crate::family::Family;
 use crate::truth::{Fault, LinkDirection, MemberFault, RackRatio, Truth, UniformCause};
-use ew_model::finding::details::{Directions, LostPathLocation, PathLocation};
+use ew_model::finding::details::{Directions, LossyUplinks, LostPathLocation, PathLocation};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, VerdictStatus};
 use ew_model::{Analysis, HostId, Inventory, RackId};
 use std::net::IpAddr;
@@ -234,9 +234,21 @@ fn shown_locations(finding: &Finding) -> Vec<(RackId, LinkDirection)> {
             }
             LostPathLocation::BetweenTwoRacks | LostPathLocation::EveryRack => Vec::new(),
         },
-        Details::LossyUplinks(found) => vec![(found.rack, way(found.directions))],
+        Details::LossyUplinks(found) => lossy_uplinks(found),
         _ => Vec::new(),
     }
+}
+
+/// Of two racks either one's may be meant: the other way round, seen from the second.
+fn lossy_uplinks(found: &LossyUplinks) -> Vec<(RackId, LinkDirection)> {
+    let seen_from_other = match found.directions {
+        Directions::Tx => LinkDirection::Down,
+        Directions::Rx => LinkDirection::Up,
+        Directions::Both => LinkDirection::Both,
+    };
+    let own = (found.rack, way(found.directions));
+    let other = found.or_rack.map(|rack| (rack, seen_from_other));
+    [own].into_iter().chain(other).collect()
 }
 
 fn way(directions: Directions) -> LinkDirection {

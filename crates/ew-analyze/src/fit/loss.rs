@@ -44,15 +44,19 @@ pub(super) fn of_rack(
     gain(rounds, &flows).map(|_| LEFT)
 }
 
-/// Evidence of the retransmissions for all lossy parts together.
+/// Evidence of the retransmissions for all lossy parts together. A flow that crosses two of them
+/// retransmits once.
 pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
     let lossy = hypothesis
         .parts
         .iter()
         .filter(|part| matches!(part.effect, Effect::Loss(_)));
+    let mut counted: BTreeSet<*const Obs> = BTreeSet::new();
     lossy
         .map(|part| {
-            raw_gain(rounds, &flows_of(rounds, part.location, Some(hypothesis))).unwrap_or(0.0)
+            let mut flows = flows_of(rounds, part.location, Some(hypothesis));
+            flows.retain(|obs| counted.insert(*obs));
+            raw_gain(rounds, &flows).unwrap_or(0.0)
         })
         .sum()
 }

@@ -1,6 +1,7 @@
 //! What is typical of retransmissions in a run.
 
 use super::obs::Obs;
+use crate::criteria::MIN_SEEN;
 use crate::stats::median;
 
 /// Spread of the logarithm of retransmitted shares on one lossy way, and the min spread of
@@ -21,10 +22,19 @@ pub(super) struct Index {
 
 impl Index {
     pub(super) fn new(obs: &[Obs], isolated: Vec<usize>) -> Self {
-        let shares: Vec<f64> = isolated
-            .iter()
-            .filter_map(|at| obs[*at].retransmitted_share)
-            .collect();
+        let all: Vec<&Obs> = isolated.iter().map(|at| &obs[*at]).collect();
+        let (inside, crossing): (Vec<&Obs>, Vec<&Obs>) =
+            all.iter().partition(|obs| obs.racks.is_none());
+        // Of few racks the uplinks may lose on most ways: what loses less is typical.
+        let groups = [inside, crossing].map(|flows| shares_of(&flows));
+        let shares = (groups.into_iter())
+            .filter(|shares| shares.len() >= MIN_SEEN)
+            .min_by(|a, b| {
+                median(a)
+                    .unwrap_or(0.0)
+                    .total_cmp(&median(b).unwrap_or(0.0))
+            })
+            .unwrap_or_else(|| shares_of(&all));
         let logs: Vec<f64> = shares.iter().map(|share| (share + NO_LOSS).ln()).collect();
         let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
         let squares = logs
@@ -39,8 +49,48 @@ impl Index {
         }
     }
 
-    /// Median share of segments that isolated flows retransmit.
+    /// Median share of segments that isolated flows retransmit, inside racks or across them.
     pub(super) fn typical_share(&self) -> f64 {
         self.typical_share
+    }
+}
+
+fn shares_of(flows: &[&Obs]) -> Vec<f64> {
+    let shares = flows.iter().filter_map(|obs| obs.retransmitted_share);
+    shares.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::HostId;
+
+    fn flow(racks: Option<(usize, usize)>, retransmitted_share: f64) -> Obs {
+        Obs {
+            src: HostId(0),
+            dst: HostId(1),
+            racks,
+            bits_per_sec: 1e9,
+            ln_rate: 1e9_f64.ln(),
+            starvation: 0.0,
+            doubt: 0.0,
+            streams: 1.0,
+            pace_bits_per_sec: f64::INFINITY,
+            asks_what_it_got: false,
+            retransmitted_share: Some(retransmitted_share),
+            is_steady: true,
+        }
+    }
+
+    #[test]
+    fn of_two_racks_a_lossy_uplink_is_not_typical() {
+        let inside = [0.0, 0.0, 0.001].map(|share| flow(None, share));
+        let crossing = [0.02, 0.03, 0.02, 0.01, 0.03].map(|share| flow(Some((0, 1)), share));
+        let obs = [&inside[..], &crossing].concat();
+        let index = Index::new(&obs, (0..obs.len()).collect());
+        assert!(index.typical_share() < 1e-9);
+        // Two flows say nothing of what is typical inside racks.
+        let index = Index::new(&obs, (1..obs.len()).collect());
+        assert!((index.typical_share() - 0.02).abs() < 1e-9);
     }
 }

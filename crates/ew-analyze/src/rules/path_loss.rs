@@ -27,12 +27,25 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     }))
 }
 
-/// Racks whose uplinks lose packets at random.
+/// Racks whose uplinks lose packets at random. Of two racks the same flows cross both's.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let racks = (0..).map(RackId).zip(&case.network.racks);
-    racks
-        .filter_map(|(rack, directions)| of_rack(case, rack, directions))
+    let losing = racks.map(|(rack, directions)| (rack, directions.each_ref().map(is_lossy)));
+    let losing: Vec<(RackId, [bool; 2])> = losing.collect();
+    if let [(first, [out, into]), (second, [out_of_other, into_other])] = losing[..] {
+        let both_ends = [out || into_other, into || out_of_other];
+        return of_rack(case, first, Some(second), both_ends)
+            .into_iter()
+            .collect();
+    }
+    losing
+        .into_iter()
+        .filter_map(|(rack, directions)| of_rack(case, rack, None, directions))
         .collect()
+}
+
+fn is_lossy(direction: &RackDirection) -> bool {
+    direction.loss_left.is_some()
 }
 
 /// Median over peers of the share of segments retransmitted, where it stands out, and the share of
@@ -72,12 +85,17 @@ fn side_loss(case: &Case<'_>, side: Side) -> Option<f64> {
     (slow.lossy || steady < 0.5 && is_scattered(&rates)).then_some(share)
 }
 
-fn of_rack(case: &Case<'_>, rack: RackId, [out, into]: &[RackDirection; 2]) -> Option<Finding> {
-    let directions = match (out.loss_left, into.loss_left) {
-        (Some(_), Some(_)) => Directions::Both,
-        (Some(_), None) => Directions::Tx,
-        (None, Some(_)) => Directions::Rx,
-        (None, None) => return None,
+fn of_rack(
+    case: &Case<'_>,
+    rack: RackId,
+    or_rack: Option<RackId>,
+    losing: [bool; 2],
+) -> Option<Finding> {
+    let directions = match losing {
+        [true, true] => Directions::Both,
+        [true, false] => Directions::Tx,
+        [false, true] => Directions::Rx,
+        [false, false] => return None,
     };
     let inventory = case.observations.inventory();
     let is_on = |host: HostId| inventory.rack_of(host) == Some(rack);
@@ -95,10 +113,14 @@ fn of_rack(case: &Case<'_>, rack: RackId, [out, into]: &[RackDirection; 2]) -> O
         expected: plain(case.network.typical_loss, "share"),
         ..finding_of(
             Severity::Fault,
-            Subject::Rack { rack },
+            match or_rack {
+                Some(to) => Subject::RackPair { from: rack, to },
+                None => Subject::Rack { rack },
+            },
             Cause::Loss,
             Details::LossyUplinks(LossyUplinks {
                 rack,
+                or_rack,
                 directions,
                 retransmitted_share: share,
                 typical_share: case.network.typical_loss,

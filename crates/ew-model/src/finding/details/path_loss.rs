@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 pub struct LossyUplinks {
     /// Whose.
     pub rack: RackId,
-    /// Which way.
+    /// The only other rack: the same flows cross its uplinks, so that these may be meant.
+    #[serde(default)]
+    pub or_rack: Option<RackId>,
+    /// Which way, seen from `rack`.
     pub directions: Directions,
     /// Share of segments retransmitted, median over flows.
     pub retransmitted_share: f64,

@@ -5,14 +5,13 @@ use crate::catalogue::why::Reasoned;
 use crate::catalogue::{Entry, Headline, proof};
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
-use ew_model::finding::details::{CountedLoss, LossOnLink, LossyUplinks};
+use ew_model::finding::details::{CountedLoss, Directions, LossOnLink, LossyUplinks};
 
 impl Entry for LossyUplinks {
     fn headline(&self, names: &Inventory) -> Headline {
         Headline::new(format!(
-            "{}: random loss on its uplinks {}, {} of segments retransmitted (typical {})",
-            names.rack_name(self.rack),
-            directions(self.directions),
+            "{}, {} of segments retransmitted (typical {})",
+            where_lossy(self, names),
             percent(self.retransmitted_share),
             percent(self.typical_share),
         ))
@@ -37,6 +36,20 @@ impl Entry for LossyUplinks {
          transceivers and cables"
             .into()
     }
+}
+
+fn where_lossy(found: &LossyUplinks, names: &Inventory) -> String {
+    let name = names.rack_name(found.rack);
+    let Some(other) = found.or_rack.map(|rack| names.rack_name(rack)) else {
+        let directions = directions(found.directions);
+        return format!("{name}: random loss on its uplinks {directions}");
+    };
+    let way = match found.directions {
+        Directions::Tx => format!("from {name} to {other}"),
+        Directions::Rx => format!("from {other} to {name}"),
+        Directions::Both => directions(Directions::Both).into(),
+    };
+    format!("{name} or {other}: random loss on the uplinks between them {way}")
 }
 
 impl Reasoned for LossOnLink {
