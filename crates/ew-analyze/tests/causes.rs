@@ -14,7 +14,7 @@ use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters};
 use ew_model::finding::{Cause, Severity, Subject, Symptom, WordedFinding};
 use ew_model::record::CpuUse;
 use ew_model::telemetry::{CauseCounters, PeerTraffic, ProcessTraffic, QdiscCounters};
-use ew_model::{Analysis, HostId, Run};
+use ew_model::{Analysis, HostId, RackId, Run};
 use ew_report::in_words;
 use simulator::{GOODPUT, Truth};
 
@@ -605,18 +605,19 @@ fn lossy_across(
     }))
 }
 
+/// Of two racks the same flows cross both's uplinks.
 #[test]
-fn a_lossy_uplink_is_named_where_it_takes_rate_of_flows_that_share_nothing() {
-    let left = |row: &ew_model::FlowRecord| {
-        0.25 + 0.1 * f64::from((row.src.0 * 5 + row.dst.0 * 3 + row.round.0) % 5)
-    };
-    let findings = lossy_across(|_| true, left).verdict.findings;
-    assert!(
-        findings
-            .iter()
-            .any(|f| f.cause == Cause::Loss && matches!(f.subject, Subject::Rack { .. })),
-        "{findings:#?}"
-    );
+fn lossy_uplinks_of_two_racks_are_one_finding_where_flows_that_share_nothing_lose_rate() {
+    for (least, step) in [(0.25, 0.1), (0.6, 0.1)] {
+        let left = |row: &ew_model::FlowRecord| {
+            least + step * f64::from((row.src.0 * 5 + row.dst.0 * 3 + row.round.0) % 5)
+        };
+        let findings = lossy_across(|_| true, left).verdict.findings;
+        let losses = findings.iter().filter(|f| f.cause == Cause::Loss);
+        let subjects: Vec<Subject> = losses.map(|f| f.subject).collect();
+        let (from, to) = (RackId(0), RackId(1));
+        assert_eq!(subjects, [Subject::RackPair { from, to }], "{findings:#?}");
+    }
 }
 
 #[test]

@@ -346,29 +346,29 @@ fn keep_busy(cpu: usize, share: f64) -> io::Result<()> {
     }
 }
 
-/// The file has no name, so nothing is left of it.
 fn write_for_ever() -> io::Result<()> {
-    let file = tempfile::tempfile()?;
-    let uncached = ew_sys::disk::write_uncached(&file);
-    let one = |writer: u64| write_in_place(&file, writer * WRITE_BYTES as u64, uncached.is_err());
     std::thread::scope(|scope| {
-        for writer in 1..WRITERS {
-            scope.spawn(move || one(writer));
+        for _ in 1..WRITERS {
+            scope.spawn(write_in_place);
         }
-        one(0)
+        write_in_place()
     })
 }
 
-/// With `must_sync` the kernel is made to write what it was given.
-fn write_in_place(file: &fs::File, offset: u64, must_sync: bool) -> io::Result<()> {
+/// The file has no name, so nothing is left of it. Each writer has its own: where a file lies in
+/// pieces, the file system lets one at a time write to it.
+fn write_in_place() -> io::Result<()> {
     use std::os::unix::fs::FileExt;
+    let file = tempfile::tempfile()?;
+    // Else the kernel is made to write what it was given.
+    let must_sync = ew_sys::disk::write_uncached(&file).is_err();
     let mut memory = vec![0; WRITE_BYTES + ALIGNMENT];
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     let block = &mut memory[start..start + WRITE_BYTES];
     for turn in 0u64.. {
         // A disk that finds nothing changed could take it easy.
         block[..8].copy_from_slice(&turn.to_ne_bytes());
-        file.write_all_at(block, offset)?;
+        file.write_all_at(block, 0)?;
         if must_sync {
             file.sync_data()?;
         }

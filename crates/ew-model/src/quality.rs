@@ -10,45 +10,58 @@ pub const VOID_SHARE: f64 = 0.10;
 /// A flow is late when an end started this share of the window after its time.
 pub const LATE_SHARE: f64 = 0.10;
 
-/// Share of a round's rows that are late, but for those of the host that was late most often; 0 of
-/// none. What one host lacks does not keep the others from running together, unless most rows are
-/// that host's.
+/// A flow of a round, and which of its ends kept it from running with the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept {
+    /// Sender and receiver.
+    pub ends: [HostId; 2],
+    /// Whether that one may be why.
+    pub by: [bool; 2],
+}
+
+/// Share of a round's rows that are late, but for one host's: see [`share_beyond_one_host`].
 #[must_use]
 pub fn late_share<'r>(rows: impl IntoIterator<Item = &'r FlowRecord>) -> f64 {
-    let rows: Vec<&FlowRecord> = rows.into_iter().collect();
-    let mut late_ends: BTreeMap<HostId, u32> = BTreeMap::new();
-    for host in rows.iter().flat_map(|row| late_hosts(row)) {
-        *late_ends.entry(host).or_default() += 1;
+    let kept = rows.into_iter().map(|row| Kept {
+        ends: [row.src, row.dst],
+        by: [&row.sender, &row.receiver].map(|end| end.as_ref().is_some_and(is_late)),
+    });
+    share_beyond_one_host(&kept.collect::<Vec<_>>())
+}
+
+/// Share of flows that did not run with the others, without those of the host that kept most from
+/// it; 0 of none. What one host lacks does not keep the others from running together, unless most
+/// flows are that host's.
+#[must_use]
+pub fn share_beyond_one_host(flows: &[Kept]) -> f64 {
+    let mut by_host: BTreeMap<HostId, u32> = BTreeMap::new();
+    for flow in flows {
+        for (host, _) in flow.ends.into_iter().zip(flow.by).filter(|(_, by)| *by) {
+            *by_host.entry(host).or_default() += 1;
+        }
     }
-    let latest = late_ends.into_iter().max_by_key(|(_, ends)| *ends);
-    let is_of_latest =
-        |row: &&FlowRecord| latest.is_some_and(|(host, _)| row.src == host || row.dst == host);
-    let others = rows.iter().filter(|row| !is_of_latest(row));
-    match 2 * others.clone().count() < rows.len() {
-        true => share_of_late(rows.iter()),
-        false => share_of_late(others),
+    let worst = by_host.into_iter().max_by_key(|(_, flows)| *flows);
+    let is_of_worst = |flow: &&Kept| worst.is_some_and(|(host, _)| flow.ends.contains(&host));
+    let others = flows.iter().filter(|flow| !is_of_worst(flow));
+    match 2 * others.clone().count() < flows.len() {
+        true => share_kept(flows.iter()),
+        false => share_kept(others),
     }
 }
 
-fn share_of_late<'r>(rows: impl Iterator<Item = &'r &'r FlowRecord>) -> f64 {
-    let (mut late, mut all) = (0_u32, 0_u32);
-    for row in rows {
-        late += u32::from(late_hosts(row).next().is_some());
+fn share_kept<'f>(flows: impl Iterator<Item = &'f Kept>) -> f64 {
+    let (mut kept, mut all) = (0_u32, 0_u32);
+    for flow in flows {
+        kept += u32::from(flow.by.contains(&true));
         all += 1;
     }
-    f64::from(late) / f64::from(all.max(1))
+    f64::from(kept) / f64::from(all.max(1))
 }
 
-/// The ends of a flow that started too late for its rate to be one next to the others.
-fn late_hosts(row: &FlowRecord) -> impl Iterator<Item = HostId> {
-    let ends = [(row.src, &row.sender), (row.dst, &row.receiver)];
-    let is_late = |end: &EndRecord| {
-        let max_skew_ns = LATE_SHARE * end.window_ns as f64;
-        end.window_ns > 0 && end.start_skew_ns.unsigned_abs() as f64 > max_skew_ns
-    };
-    ends.into_iter()
-        .filter(move |(_, end)| end.as_ref().is_some_and(|end| is_late(end)))
-        .map(|(host, _)| host)
+/// Whether an end of a flow started too late for its rate to be one next to the others.
+fn is_late(end: &EndRecord) -> bool {
+    let max_skew_ns = LATE_SHARE * end.window_ns as f64;
+    end.window_ns > 0 && end.start_skew_ns.unsigned_abs() as f64 > max_skew_ns
 }
 
 #[cfg(test)]

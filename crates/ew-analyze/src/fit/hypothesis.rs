@@ -26,6 +26,14 @@ impl Direction {
     pub(crate) fn has_rx(self) -> bool {
         self != Self::Tx
     }
+
+    /// One or both.
+    fn each(self) -> impl Iterator<Item = Self> {
+        let meant = [(Self::Tx, self.has_tx()), (Self::Rx, self.has_rx())];
+        meant
+            .into_iter()
+            .filter_map(|(way, is_meant)| is_meant.then_some(way))
+    }
 }
 
 impl From<Direction> for Directions {
@@ -53,6 +61,37 @@ pub(crate) enum Location {
     Pair(HostId, HostId),
     /// Every single connection: a core, a window, or a provider's cap on flows.
     Connection,
+}
+
+impl Location {
+    /// Whether a flow passes, as far as its hosts show.
+    pub(super) fn carries(self, obs: &Obs) -> bool {
+        match self {
+            Self::Host(host, direction) => {
+                direction.has_tx() && obs.src == host || direction.has_rx() && obs.dst == host
+            }
+            Self::Rack(rack, direction) | Self::Member(rack, direction) => {
+                obs.racks.is_some_and(|(from, to)| {
+                    direction.has_tx() && from == rack || direction.has_rx() && to == rack
+                })
+            }
+            Self::Pair(src, dst) => obs.src == src && obs.dst == dst,
+            Self::Pod(..) | Self::Connection => false,
+        }
+    }
+
+    /// Each direction of a host or of a rack's uplinks by itself.
+    pub(super) fn one_way(self) -> Vec<Self> {
+        match self {
+            Self::Host(host, direction) => {
+                direction.each().map(|way| Self::Host(host, way)).collect()
+            }
+            Self::Rack(rack, direction) => {
+                direction.each().map(|way| Self::Rack(rack, way)).collect()
+            }
+            other => vec![other],
+        }
+    }
 }
 
 /// What is off there.

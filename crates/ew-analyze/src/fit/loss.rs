@@ -11,9 +11,6 @@ use crate::stats::median;
 use ew_model::HostId;
 use std::collections::BTreeSet;
 
-/// Share of the rate that loss leaves, assumed before it is fitted.
-const LEFT: f64 = 0.5;
-
 /// Evidence of retransmissions for loss in a direction, nats. `None` where they are no outlier.
 pub(super) fn of_side(rounds: &Rounds, host: HostId, direction: Direction) -> Option<f64> {
     if direction == Direction::Both {
@@ -25,8 +22,8 @@ pub(super) fn of_side(rounds: &Rounds, host: HostId, direction: Direction) -> Op
     )
 }
 
-/// The share of their rate that is thought to be left to flows through a rack's uplink. `None`
-/// where nothing speaks for loss.
+/// The share of their rate that is left to flows through a rack's uplink, before it is fitted.
+/// `None` where nothing speaks for loss.
 pub(super) fn of_rack(
     rounds: &Rounds,
     hypothesis: &Hypothesis,
@@ -41,7 +38,9 @@ pub(super) fn of_rack(
     if 2 * steady > low.len() && !lose_unhindered(rounds, &high) {
         return None;
     }
-    gain(rounds, &flows).map(|_| LEFT)
+    gain(rounds, &flows)?;
+    let left = |obs: &&Obs| (obs.bits_per_sec / asked(hypothesis, obs)).min(1.0);
+    median(&flows.iter().map(left).collect::<Vec<_>>())
 }
 
 /// Evidence of the retransmissions for all lossy parts together. A flow that crosses two of them
@@ -90,18 +89,6 @@ fn flows_of<'r>(
     location: Location,
     hypothesis: Option<&Hypothesis>,
 ) -> Vec<&'r Obs> {
-    let is_on = |obs: &&Obs| match location {
-        Location::Host(host, direction) => {
-            direction.has_tx() && obs.src == host || direction.has_rx() && obs.dst == host
-        }
-        Location::Rack(rack, direction) | Location::Member(rack, direction) => {
-            obs.racks.is_some_and(|(from, to)| {
-                direction.has_tx() && from == rack || direction.has_rx() && to == rack
-            })
-        }
-        Location::Pair(src, dst) => obs.src == src && obs.dst == dst,
-        Location::Pod(..) | Location::Connection => false,
-    };
     let capacities = hypothesis.map(|hypothesis| (hypothesis.capacities(rounds), hypothesis));
     let fills = |obs: &&Obs| {
         let (Some((from, to)), Some((capacities, hypothesis))) = (obs.racks, &capacities) else {
@@ -112,7 +99,9 @@ fn flows_of<'r>(
         asked(hypothesis, obs) > FULL * path
     };
     let isolated = rounds.loss.isolated.iter().map(|at| &rounds.obs[*at]);
-    isolated.filter(is_on).filter(|obs| !fills(obs)).collect()
+    isolated
+        .filter(|obs| location.carries(obs) && !fills(obs))
+        .collect()
 }
 
 /// `None` unless enough flows, with enough partners, retransmit far more than typical.

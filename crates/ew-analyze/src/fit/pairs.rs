@@ -9,6 +9,7 @@ use crate::criteria::{EQUAL, MIN_EFFECT, MIN_SEEN, SURE};
 use crate::stats::{binomial_at_least, median, poisson_at_least, robust_sigma};
 use ew_model::HostId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::repeat;
 
 /// Adds pairs while they explain more than they cost.
 pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
@@ -94,7 +95,7 @@ fn low_by_noise(flows: &[IsolatedFlow<'_>]) -> f64 {
     let nats = EQUAL * OVERDISPERSION;
     let shares = flows
         .iter()
-        .map(|flow| low_share(flow.sigma, flow.obs.doubt, nats));
+        .map(|flow| low_share(flow.sigma, flow.doubt, nats));
     let share = shares.sum::<f64>() / flows.len() as f64;
     binomial_at_least(flows.len() / 2 + 1, flows.len(), share)
 }
@@ -134,6 +135,8 @@ struct IsolatedFlow<'r> {
     predicted: f64,
     /// Spread of the logarithm of such flows.
     sigma: f64,
+    /// How little a low rate shows, 0 to 1.
+    doubt: f64,
 }
 
 impl IsolatedFlow<'_> {
@@ -141,7 +144,7 @@ impl IsolatedFlow<'_> {
         log_kernel(
             self.obs.ln_rate - predicted.max(1.0).ln(),
             self.sigma,
-            self.obs.doubt,
+            self.doubt,
         )
     }
 }
@@ -162,6 +165,7 @@ fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs
                     obs,
                     predicted: predicted[slot].bits_per_sec,
                     sigma: hypothesis.isolated_sigma,
+                    doubt: obs.doubt,
                 };
                 pairs.entry((obs.src, obs.dst)).or_default().push(flow);
             }
@@ -171,30 +175,27 @@ fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs
     pairs
 }
 
-/// The flows of a slow host spread as they do with all its peers: what makes it slow, such as loss,
-/// may scatter them. One peer's flows are odd only beyond that.
+/// The flows of a slow host spread as they do with all its peers: one peer's are odd only beyond
+/// that. Where packets are lost at random a flow loses any part of its rate.
 fn widen(hypothesis: &Hypothesis, pairs: &mut Pairs<'_>) {
-    let slow_sides = hypothesis
-        .parts
-        .iter()
-        .flat_map(|part| match part.location {
-            Location::Host(host, direction) => vec![
-                direction.has_tx().then_some((host, true)),
-                direction.has_rx().then_some((host, false)),
-            ],
-            _ => Vec::new(),
-        });
-    for (host, sends) in slow_sides.flatten() {
-        let is_own =
-            |flow: &IsolatedFlow<'_>| host == if sends { flow.obs.src } else { flow.obs.dst };
-        let own = pairs.values().flatten().filter(|flow| is_own(flow));
-        let residuals: Vec<f64> = own
-            .map(|flow| flow.obs.ln_rate - flow.predicted.max(1.0).ln())
-            .collect();
-        let spread = robust_sigma(&residuals);
-        for flow in pairs.values_mut().flatten().filter(|flow| is_own(flow)) {
-            flow.sigma = flow.sigma.max(spread);
+    let ways = |part: &Part| part.location.one_way().into_iter().zip(repeat(part.effect));
+    for (location, effect) in hypothesis.parts.iter().flat_map(ways) {
+        let is_own = |flow: &&mut IsolatedFlow<'_>| location.carries(flow.obs);
+        let own = pairs.values_mut().flatten().filter(is_own);
+        let mut own: Vec<&mut IsolatedFlow<'_>> = own.collect();
+        match (location, effect) {
+            (_, Effect::Loss(_)) => own.iter_mut().for_each(|flow| flow.doubt = 1.0),
+            (Location::Host(..), Effect::Capacity(_)) => widen_to_spread(&mut own),
+            _ => (),
         }
+    }
+}
+
+fn widen_to_spread(flows: &mut [&mut IsolatedFlow<'_>]) {
+    let residual = |flow: &&mut IsolatedFlow<'_>| flow.obs.ln_rate - flow.predicted.max(1.0).ln();
+    let spread = robust_sigma(&flows.iter().map(residual).collect::<Vec<_>>());
+    for flow in flows {
+        flow.sigma = flow.sigma.max(spread);
     }
 }
 
