@@ -28,7 +28,7 @@ impl Direction {
     }
 
     /// One or both.
-    fn each(self) -> impl Iterator<Item = Self> {
+    pub(super) fn each(self) -> impl Iterator<Item = Self> {
         let meant = [(Self::Tx, self.has_tx()), (Self::Rx, self.has_rx())];
         meant
             .into_iter()
@@ -77,19 +77,6 @@ impl Location {
             }
             Self::Pair(src, dst) => obs.src == src && obs.dst == dst,
             Self::Pod(..) | Self::Connection => false,
-        }
-    }
-
-    /// Each direction of a host or of a rack's uplinks by itself.
-    pub(super) fn one_way(self) -> Vec<Self> {
-        match self {
-            Self::Host(host, direction) => {
-                direction.each().map(|way| Self::Host(host, way)).collect()
-            }
-            Self::Rack(rack, direction) => {
-                direction.each().map(|way| Self::Rack(rack, way)).collect()
-            }
-            other => vec![other],
         }
     }
 }

@@ -9,7 +9,6 @@ use crate::criteria::{EQUAL, MIN_EFFECT, MIN_SEEN, SURE};
 use crate::stats::{binomial_at_least, median, poisson_at_least, robust_sigma};
 use ew_model::HostId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::iter::repeat;
 
 /// Adds pairs while they explain more than they cost.
 pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
@@ -178,20 +177,30 @@ fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs
 /// The flows of a slow host spread as they do with all its peers: one peer's are odd only beyond
 /// that. Where packets are lost at random a flow loses any part of its rate.
 fn widen(hypothesis: &Hypothesis, pairs: &mut Pairs<'_>) {
-    let ways = |part: &Part| part.location.one_way().into_iter().zip(repeat(part.effect));
-    for (location, effect) in hypothesis.parts.iter().flat_map(ways) {
-        let is_own = |flow: &&mut IsolatedFlow<'_>| location.carries(flow.obs);
-        let own = pairs.values_mut().flatten().filter(is_own);
-        let mut own: Vec<&mut IsolatedFlow<'_>> = own.collect();
-        match (location, effect) {
-            (_, Effect::Loss(_)) => own.iter_mut().for_each(|flow| flow.doubt = 1.0),
-            (Location::Host(..), Effect::Capacity(_)) => widen_to_spread(&mut own),
+    for part in &hypothesis.parts {
+        match (part.location, part.effect) {
+            (location, Effect::Loss(_)) => {
+                flows_on(pairs, location).for_each(|flow| flow.doubt = 1.0);
+            }
+            (Location::Host(host, direction), Effect::Capacity(_)) => {
+                for way in direction.each() {
+                    widen_to_spread(flows_on(pairs, Location::Host(host, way)).collect());
+                }
+            }
             _ => (),
         }
     }
 }
 
-fn widen_to_spread(flows: &mut [&mut IsolatedFlow<'_>]) {
+fn flows_on<'p, 'r>(
+    pairs: &'p mut Pairs<'r>,
+    location: Location,
+) -> impl Iterator<Item = &'p mut IsolatedFlow<'r>> {
+    let flows = pairs.values_mut().flatten();
+    flows.filter(move |flow| location.carries(flow.obs))
+}
+
+fn widen_to_spread(flows: Vec<&mut IsolatedFlow<'_>>) {
     let residual = |flow: &&mut IsolatedFlow<'_>| flow.obs.ln_rate - flow.predicted.max(1.0).ln();
     let spread = robust_sigma(&flows.iter().map(residual).collect::<Vec<_>>());
     for flow in flows {
