@@ -273,20 +273,25 @@ fn stream_records(streams: &[Arc<Stream>], window: &FlowWindow) -> Vec<StreamRec
             local_port: stream.ports().local,
             peer_port: stream.ports().peer,
             tcp_info: last.tcp[index].map(|reading| reading.info),
-            retransmits: retransmits(first.tcp[index].as_ref(), last.tcp[index].as_ref()),
+            retransmits: grown(&first.tcp[index], &last.tcp[index], |reading| {
+                Some(reading.info.total_retransmits)
+            }),
+            spurious_retransmits: grown(&first.tcp[index], &last.tcp[index], |reading| {
+                reading.duplicates
+            }),
             path: stream.path(),
         })
         .collect()
 }
 
-/// `None` where the kernel's count went back: see [`moved_bytes`].
-fn retransmits(first: Option<&TcpReading>, last: Option<&TcpReading>) -> Option<u64> {
-    let before = first?.info.total_retransmits;
-    last?
-        .info
-        .total_retransmits
-        .checked_sub(before)
-        .map(u64::from)
+/// A count's growth. `None` where the kernel's went back: see [`moved_bytes`].
+fn grown(
+    first: &Option<TcpReading>,
+    last: &Option<TcpReading>,
+    count: impl Fn(&TcpReading) -> Option<u32>,
+) -> Option<u64> {
+    let of = |reading: &Option<TcpReading>| count(reading.as_ref()?);
+    of(last)?.checked_sub(of(first)?).map(u64::from)
 }
 
 fn intervals(readings: &[Reading]) -> Vec<Interval> {
@@ -405,13 +410,15 @@ mod tests {
         window.first.tcp = vec![Some(first)];
         window.last.tcp = vec![Some(last)];
         assert_eq!(moved_bytes(Role::Send, &window), 50);
-        assert_eq!(retransmits(Some(&first), Some(&last)), None);
+        let retransmits = |first: TcpReading, last: Option<TcpReading>| {
+            grown(&Some(first), &last, |reading| {
+                Some(reading.info.total_retransmits)
+            })
+        };
+        assert_eq!(retransmits(first, Some(last)), None);
         window.last.tcp = vec![Some(reading(930, 9))];
         assert_eq!(moved_bytes(Role::Send, &window), 30);
-        assert_eq!(
-            retransmits(Some(&first), window.last.tcp[0].as_ref()),
-            Some(2)
-        );
+        assert_eq!(retransmits(first, window.last.tcp[0]), Some(2));
     }
 
     #[test]

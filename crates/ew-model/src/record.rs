@@ -158,6 +158,10 @@ pub struct StreamRecord {
     pub tcp_info: Option<TcpInfo>,
     /// Segments retransmitted inside the window.
     pub retransmits: Option<u64>,
+    /// Those that the peer reported to have got twice (DSACK, RFC 2883): what was repeated was late,
+    /// not lost. `None` where the kernel or the tool does not report.
+    #[serde(default)]
+    pub spurious_retransmits: Option<u64>,
     /// The routers on the stream's path, at the end that traced it (trace).
     #[serde(default)]
     pub path: Option<TracedPath>,
@@ -388,11 +392,54 @@ impl FlowRecord {
     /// unknown.
     #[must_use]
     pub fn retransmits(&self) -> Option<u64> {
-        self.sender
-            .as_ref()?
-            .streams
-            .iter()
-            .map(|s| s.retransmits)
-            .sum()
+        self.sum(|stream| stream.retransmits)
+    }
+
+    /// Those of [`FlowRecord::retransmits`] that were spurious. `None` when unknown.
+    #[must_use]
+    pub fn spurious_retransmits(&self) -> Option<u64> {
+        self.sum(|stream| stream.spurious_retransmits)
+    }
+
+    /// Segments that were lost, by what the sender retransmitted, inside the window, over all
+    /// streams. `None` when unknown.
+    #[must_use]
+    pub fn lost_segments(&self) -> Option<u64> {
+        self.sum(StreamRecord::lost_segments)
+    }
+
+    fn sum(&self, count: impl Fn(&StreamRecord) -> Option<u64>) -> Option<u64> {
+        self.sender.as_ref()?.streams.iter().map(count).sum()
+    }
+}
+
+impl StreamRecord {
+    /// Segments that were lost, by what was retransmitted. `None` when unknown.
+    #[must_use]
+    pub fn lost_segments(&self) -> Option<u64> {
+        let spurious = self.spurious_retransmits.unwrap_or(0);
+        self.retransmits.map(|count| count.saturating_sub(spurious))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_twice_was_not_lost() {
+        let lost = |retransmits, spurious_retransmits| {
+            let stream = StreamRecord {
+                retransmits,
+                spurious_retransmits,
+                ..StreamRecord::default()
+            };
+            stream.lost_segments()
+        };
+        assert_eq!(lost(Some(5), Some(3)), Some(2));
+        assert_eq!(lost(Some(5), None), Some(5));
+        // Reports of what was repeated before the window.
+        assert_eq!(lost(Some(1), Some(3)), Some(0));
+        assert_eq!(lost(None, Some(3)), None);
     }
 }

@@ -143,6 +143,7 @@ pub(crate) fn stream_ends(
             peer_port: stream.tuple.src_port,
             tcp_info: Some(tcp_info(run, stream, result, 0)),
             retransmits: Some(0),
+            spurious_retransmits: Some(0),
             path: None,
         });
         let sent = bytes_in(stream.payload_bits_per_sec, sender.window_ns);
@@ -154,6 +155,7 @@ pub(crate) fn stream_ends(
             peer_port: stream.tuple.dst_port,
             tcp_info: Some(tcp_info(run, stream, result, retransmits)),
             retransmits: Some(retransmits),
+            spurious_retransmits: Some(0),
             path: None,
         });
     }

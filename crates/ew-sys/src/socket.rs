@@ -18,6 +18,9 @@ pub struct TcpReading {
     pub acked_bytes: Option<u64>,
     /// `tcpi_retransmits`: retransmission timeouts in a row that the peer has not answered.
     pub unanswered_timeouts: u8,
+    /// `tcpi_dsack_dups`: segments that the peer reported to have got twice (RFC 2883), since the
+    /// connection's birth. `None` on kernels before 4.19.
+    pub duplicates: Option<u32>,
     /// `tcpi_last_ack_recv`: time since the peer was heard at all, ms.
     pub since_last_ack_ms: u32,
     /// `tcpi_last_data_recv`: time since the peer's last payload, ms.
@@ -352,6 +355,7 @@ impl RawTcpInfo {
             },
             acked_bytes: field_within!(self, length, bytes_acked, u64),
             unanswered_timeouts: self.retransmits,
+            duplicates: field_within!(self, length, dsack_dups, u32),
             since_last_ack_ms: self.last_ack_recv,
             since_last_data_ms: self.last_data_recv,
             send_window_bytes: field_within!(self, length, snd_wnd, u32),
@@ -374,6 +378,7 @@ mod tests {
         assert_eq!(offset_of!(RawTcpInfo, min_rtt), 148);
         assert_eq!(offset_of!(RawTcpInfo, delivery_rate), 160);
         assert_eq!(offset_of!(RawTcpInfo, bytes_retrans), 208);
+        assert_eq!(offset_of!(RawTcpInfo, dsack_dups), 216);
         assert_eq!(offset_of!(RawTcpInfo, snd_wnd), 228);
     }
 

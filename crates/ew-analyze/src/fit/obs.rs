@@ -79,7 +79,7 @@ fn streams(workload: &Workload, row: &FlowRecord) -> f64 {
     }
 }
 
-/// Segments retransmitted over segments sent.
+/// Segments retransmitted since they were lost, over segments sent.
 pub(crate) fn retransmitted_share(row: &FlowRecord) -> Option<f64> {
     let sender = row.sender.as_ref()?;
     let mss = sender
@@ -88,7 +88,7 @@ pub(crate) fn retransmitted_share(row: &FlowRecord) -> Option<f64> {
         .find_map(|stream| stream.tcp_info)?
         .send_mss_bytes;
     let segments = sender.bytes as f64 / f64::from(if mss == 0 { 1448 } else { mss });
-    Some(row.retransmits()? as f64 / segments.max(1.0))
+    Some(row.lost_segments()? as f64 / segments.max(1.0))
 }
 
 /// Whether the flow's better intervals are hardly better than the middle ones, as when what it

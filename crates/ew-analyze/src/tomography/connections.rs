@@ -76,7 +76,7 @@ pub(super) fn connections_of(row: &FlowRecord) -> Vec<Seen> {
             key,
             rate,
             segments,
-            lost: sent.retransmits.unwrap_or(0) as f64,
+            lost: sent.lost_segments().unwrap_or(0) as f64,
         })
     });
     streams.collect()

@@ -315,6 +315,7 @@ fn ends(stage: &Stage, rate: f64, dice: &mut Dice) -> (EndRecord, EndRecord) {
                 ..TcpInfo::default()
             }),
             retransmits: Some(3),
+            spurious_retransmits: None,
             // Switches that answer nothing.
             path: (stage.workload.kind == WorkloadKind::Trace).then(|| TracedPath {
                 hops: Vec::new(),

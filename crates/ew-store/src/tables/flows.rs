@@ -264,6 +264,11 @@ fn rates() -> Vec<Column<FlowRow>> {
             "segments retransmitted inside the window, all streams",
             |r| r.record.retransmits().map(int),
         ),
+        Column::maybe_int(
+            "spurious_retransmits",
+            "those of them that the receiver reported to have got twice (DSACK)",
+            |r| r.record.spurious_retransmits().map(int),
+        ),
     ]
 }
 

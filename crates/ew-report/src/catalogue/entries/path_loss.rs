@@ -26,7 +26,7 @@ impl Entry for LossyUplinks {
                 count(self.flows, "isolated flow")
             ),
             format!(
-                "flows.parquet: src_rack or dst_rack = {name}, retransmits against tx_bytes over send_mss_bytes"
+                "flows.parquet: src_rack or dst_rack = {name}, retransmits less spurious_retransmits, against tx_bytes over send_mss_bytes"
             ),
         )]
     }
@@ -101,7 +101,7 @@ fn of_side(found: &LossOnLink, name: &str, (column, word): (&str, &str), share: 
             percent(found.typical_share)
         ),
         format!(
-            "flows.parquet: {column} = {name}, retransmits against tx_bytes over send_mss_bytes"
+            "flows.parquet: {column} = {name}, retransmits less spurious_retransmits, against tx_bytes over send_mss_bytes"
         ),
     )
 }
