@@ -279,6 +279,7 @@ fn end(window_start_ns: u64, window_ns: u64, streams: u32, cpus: u32) -> EndReco
             ..TcpInfo::default()
         }),
         retransmits: Some(0),
+        spurious_retransmits: Some(0),
         path: None,
     };
     EndRecord {
