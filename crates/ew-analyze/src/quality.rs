@@ -8,7 +8,7 @@ use crate::criteria::{FULL, HELD_BACK, MANY, MORE_LEFT, NEGLIGIBLE, THROTTLED};
 use crate::observations::{Observations, RoundView, StageView};
 use crate::telemetry::Telemetry;
 use ew_model::HostId;
-use ew_model::quality::{Kept, VOID_SHARE, late_share, share_beyond_one_host};
+use ew_model::quality::{VOID_SHARE, late_share, latest_host};
 use ew_model::record::EndRecord;
 use ew_model::run::Run;
 use std::collections::BTreeMap;
@@ -65,9 +65,11 @@ impl Quality {
             is_throttled: throttled.is_some_and(|share| share >= THROTTLED),
             ..Self::default()
         };
+        let judged = observations.judged().flat_map(|stage| &stage.rounds);
+        let latest = latest_host(judged.flat_map(|round| round.records.iter().copied()));
         for (index, stage) in observations.stages.iter().enumerate() {
             for (at, round) in stage.rounds.iter().enumerate().filter(|_| stage.judged) {
-                let of_round = round_quality(observations.run, stage, round);
+                let of_round = round_quality(observations.run, stage, round, latest);
                 quality.rounds.insert((index, at), of_round);
             }
         }
@@ -116,8 +118,28 @@ impl Quality {
     }
 }
 
-fn round_quality(run: &Run, stage: &StageView<'_>, round: &RoundView<'_>) -> RoundQuality {
+/// Of the `latest` host of the run it does not matter whether it is late.
+fn round_quality(
+    run: &Run,
+    stage: &StageView<'_>,
+    round: &RoundView<'_>,
+    latest: Option<HostId>,
+) -> RoundQuality {
     let is_up = |host: HostId| !run.lost.contains_key(&host) && !run.failed.contains_key(&host);
+    let planned = stage.stage.rounds.get(round.index.0 as usize);
+    // What a lost host leaves behind is reported for the host; the others ran together all the
+    // same.
+    let due = planned.map_or(round.records.len(), |planned| {
+        let flows = planned.flows.iter();
+        flows
+            .filter(|flow| is_up(flow.src) && is_up(flow.dst))
+            .count()
+    });
+    let measured = round
+        .records
+        .iter()
+        .filter(|row| is_up(row.src) && is_up(row.dst))
+        .count();
     let of_flows = starvation(round);
     let mut hosts: Vec<HostId> = round
         .flows
@@ -127,38 +149,11 @@ fn round_quality(run: &Run, stage: &StageView<'_>, round: &RoundView<'_>) -> Rou
     hosts.sort_unstable();
     hosts.dedup();
     RoundQuality {
-        missing_share: missing_share(stage, round, is_up),
-        late_share: late_share(round.records.iter().copied()),
+        missing_share: due.saturating_sub(measured) as f64 / due.max(1) as f64,
+        late_share: late_share(round.records.iter().copied(), latest),
         median_starvation: crate::stats::median(&of_flows).unwrap_or(0.0),
         hosts: hosts.len(),
     }
-}
-
-/// Of the planned flows between hosts that are up, but for one host's. What a lost host leaves
-/// behind is reported for the host; the others ran together all the same.
-fn missing_share(
-    stage: &StageView<'_>,
-    round: &RoundView<'_>,
-    is_up: impl Fn(HostId) -> bool,
-) -> f64 {
-    let mut measured: BTreeMap<[HostId; 2], u32> = BTreeMap::new();
-    for row in &round.records {
-        *measured.entry([row.src, row.dst]).or_default() += 1;
-    }
-    let Some(planned) = stage.stage.rounds.get(round.index.0 as usize) else {
-        return 0.0;
-    };
-    let due = planned.flows.iter().map(|flow| [flow.src, flow.dst]);
-    let due = due.filter(|[src, dst]| is_up(*src) && is_up(*dst));
-    let kept = due.map(|ends| {
-        let left = measured.get_mut(&ends).filter(|left| **left > 0);
-        let is_missing = left.map(|left| *left -= 1).is_none();
-        Kept {
-            ends,
-            by: [is_missing; 2],
-        }
-    });
-    share_beyond_one_host(&kept.collect::<Vec<_>>())
 }
 
 /// How much each flow of a round lacked CPU time at its ends, 0 to 1, in the order of the records:

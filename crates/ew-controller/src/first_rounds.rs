@@ -2,7 +2,7 @@
 //! machine, and minutes more of it add nothing.
 
 use ew_model::plan::{RoundIndex, Stage};
-use ew_model::quality::{VOID_SHARE, late_share};
+use ew_model::quality::{VOID_SHARE, late_share, latest_host};
 use ew_model::record::FlowRecord;
 use ew_model::workload::{Tool, WorkloadKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,15 +14,15 @@ const FIRST: usize = 4;
 #[derive(Debug)]
 pub(crate) struct FirstRounds {
     hosts: usize,
-    /// Shares of late flows, by round.
-    late: Vec<f64>,
+    /// Their flows, by round.
+    rounds: Vec<Vec<FlowRecord>>,
 }
 
 impl FirstRounds {
     pub(crate) fn new(hosts: usize) -> Self {
         Self {
             hosts,
-            late: Vec::new(),
+            rounds: Vec::new(),
         }
     }
 
@@ -39,17 +39,21 @@ impl FirstRounds {
         for rows in rounds.values() {
             let ends = rows.iter().flat_map(|row| [row.src, row.dst]);
             let hosts: BTreeSet<_> = ends.collect();
-            if self.late.len() < FIRST && 2 * hosts.len() >= self.hosts {
-                self.late.push(late_share(rows.iter().copied()));
+            if self.rounds.len() < FIRST && 2 * hosts.len() >= self.hosts {
+                let flows = rows.iter().map(|row| row.figures());
+                self.rounds.push(flows.collect());
             }
         }
     }
 
     /// Why the run ends here, if all of them are void.
     pub(crate) fn are_void(&self) -> Option<String> {
-        let are_void = self.late.len() == FIRST && self.late.iter().all(|late| *late > VOID_SHARE);
+        let latest = latest_host(self.rounds.iter().flatten());
+        let rounds = self.rounds.iter();
+        let late: Vec<f64> = rounds.map(|rows| late_share(rows, latest)).collect();
+        let are_void = late.len() == FIRST && late.iter().all(|late| *late > VOID_SHARE);
         are_void.then(|| {
-            let mean = self.late.iter().sum::<f64>() / FIRST as f64;
+            let mean = late.iter().sum::<f64>() / FIRST as f64;
             format!(
                 "stopped: in the first {FIRST} rounds {:.0}% of flows started later than 10% of the window, so nothing can be concluded; \
                  free CPU on the hosts, measure fewer hosts at a time, or use longer windows (`--set duration=10s`)",

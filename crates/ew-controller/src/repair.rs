@@ -7,7 +7,7 @@ use crate::members::Members;
 use ew_model::event::RunEvent;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Round, RoundIndex, Stage};
-use ew_model::quality::{VOID_SHARE, late_share};
+use ew_model::quality::{VOID_SHARE, late_share, latest_host};
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::scenario::Pattern;
 use ew_model::workload::{Tool, WorkloadKind};
@@ -289,7 +289,8 @@ fn void_rounds(stage: &Stage, records: &[FlowRecord]) -> BTreeSet<RoundIndex> {
     for record in records {
         rounds.entry(record.round).or_default().push(record);
     }
-    let is_void = |rows: &[&FlowRecord]| late_share(rows.iter().copied()) > VOID_SHARE;
+    let latest = latest_host(records);
+    let is_void = |rows: &[&FlowRecord]| late_share(rows.iter().copied(), latest) > VOID_SHARE;
     let void = rounds.into_iter().filter(|(_, rows)| is_void(rows));
     void.map(|(round, _)| round).collect()
 }

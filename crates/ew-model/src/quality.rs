@@ -10,52 +10,49 @@ pub const VOID_SHARE: f64 = 0.10;
 /// A flow is late when an end started this share of the window after its time.
 pub const LATE_SHARE: f64 = 0.10;
 
-/// A flow of a round, and which of its ends kept it from running with the others.
-#[derive(Clone, Copy, Debug)]
-pub struct Kept {
-    /// Sender and receiver.
-    pub ends: [HostId; 2],
-    /// Whether that one may be why.
-    pub by: [bool; 2],
-}
-
-/// Share of a round's rows that are late, but for one host's: see [`share_beyond_one_host`].
+/// The host that was late most often in these rows. `None` where none was.
 #[must_use]
-pub fn late_share<'r>(rows: impl IntoIterator<Item = &'r FlowRecord>) -> f64 {
-    let kept = rows.into_iter().map(|row| Kept {
-        ends: [row.src, row.dst],
-        by: [&row.sender, &row.receiver].map(|end| end.as_ref().is_some_and(is_late)),
-    });
-    share_beyond_one_host(&kept.collect::<Vec<_>>())
-}
-
-/// Share of flows that did not run with the others, without those of the host that kept most from
-/// it; 0 of none. What one host lacks does not keep the others from running together, unless most
-/// flows are that host's.
-#[must_use]
-pub fn share_beyond_one_host(flows: &[Kept]) -> f64 {
-    let mut by_host: BTreeMap<HostId, u32> = BTreeMap::new();
-    for flow in flows {
-        for (host, _) in flow.ends.into_iter().zip(flow.by).filter(|(_, by)| *by) {
-            *by_host.entry(host).or_default() += 1;
-        }
+pub fn latest_host<'r>(rows: impl IntoIterator<Item = &'r FlowRecord>) -> Option<HostId> {
+    let mut late_ends: BTreeMap<HostId, u32> = BTreeMap::new();
+    for host in rows.into_iter().flat_map(late_hosts) {
+        *late_ends.entry(host).or_default() += 1;
     }
-    let worst = by_host.into_iter().max_by_key(|(_, flows)| *flows);
-    let is_of_worst = |flow: &&Kept| worst.is_some_and(|(host, _)| flow.ends.contains(&host));
-    let others = flows.iter().filter(|flow| !is_of_worst(flow));
-    match 2 * others.clone().count() < flows.len() {
-        true => share_kept(flows.iter()),
-        false => share_kept(others),
+    let latest = late_ends.into_iter().max_by_key(|(_, ends)| *ends);
+    latest.map(|(host, _)| host)
+}
+
+/// Share of a round's rows that are late, but for those of one host, the latest of many rounds; 0
+/// of none. What one host lacks does not keep the others from running together, unless most rows
+/// are its own.
+#[must_use]
+pub fn late_share<'r>(
+    rows: impl IntoIterator<Item = &'r FlowRecord>,
+    but_for: Option<HostId>,
+) -> f64 {
+    let rows: Vec<&FlowRecord> = rows.into_iter().collect();
+    let is_other = |row: &&&FlowRecord| ![Some(row.src), Some(row.dst)].contains(&but_for);
+    let others = rows.iter().filter(is_other);
+    match 2 * others.clone().count() < rows.len() {
+        true => share_of_late(rows.iter()),
+        false => share_of_late(others),
     }
 }
 
-fn share_kept<'f>(flows: impl Iterator<Item = &'f Kept>) -> f64 {
-    let (mut kept, mut all) = (0_u32, 0_u32);
-    for flow in flows {
-        kept += u32::from(flow.by.contains(&true));
+fn share_of_late<'r>(rows: impl Iterator<Item = &'r &'r FlowRecord>) -> f64 {
+    let (mut late, mut all) = (0_u32, 0_u32);
+    for row in rows {
+        late += u32::from(late_hosts(row).next().is_some());
         all += 1;
     }
-    f64::from(kept) / f64::from(all.max(1))
+    f64::from(late) / f64::from(all.max(1))
+}
+
+fn late_hosts(row: &FlowRecord) -> impl Iterator<Item = HostId> {
+    let ends = [(row.src, &row.sender), (row.dst, &row.receiver)];
+    let late = ends
+        .into_iter()
+        .filter(|(_, end)| end.as_ref().is_some_and(is_late));
+    late.map(|(host, _)| host)
 }
 
 /// Whether an end of a flow started too late for its rate to be one next to the others.
@@ -99,16 +96,23 @@ mod tests {
     }
 
     #[test]
-    fn one_late_host_does_not_make_the_others_late() {
-        let share = |hosts, late: &[u32]| late_share(&ring(hosts, late));
+    fn the_latest_host_of_many_rounds_does_not_make_the_others_late() {
+        let share = |hosts, late: &[u32]| {
+            let rows = ring(hosts, late);
+            late_share(&rows, latest_host(&rows))
+        };
         assert!(share(8, &[]) < 1e-9);
         assert!(share(8, &[3]) < 1e-9);
         // One of the two is set aside with its two flows; of the six others two are late.
         assert!((share(8, &[1, 5]) - 2.0 / 6.0).abs() < 1e-9);
-        assert!((share(100, &[1, 5, 9, 13, 17, 21]) - 10.0 / 98.0).abs() < 1e-9);
-        // All flows are this host's.
+        // All flows, or most, are this host's.
         assert!((share(2, &[0]) - 1.0).abs() < 1e-9);
         assert!((share(3, &[0]) - 2.0 / 3.0).abs() < 1e-9);
-        assert!(late_share(&[]) < 1e-9);
+        // Another host is late in each round.
+        let rounds = [[1], [4], [4]].map(|late| ring(8, &late));
+        let latest = latest_host(rounds.iter().flatten());
+        let shares = rounds.map(|rows| late_share(&rows, latest));
+        assert!((shares[0] - 2.0 / 6.0).abs() < 1e-9 && shares[1] < 1e-9);
+        assert!(late_share(&[], None) < 1e-9 && latest_host(&[]).is_none());
     }
 }

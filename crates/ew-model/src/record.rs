@@ -158,8 +158,8 @@ pub struct StreamRecord {
     pub tcp_info: Option<TcpInfo>,
     /// Segments retransmitted inside the window.
     pub retransmits: Option<u64>,
-    /// Those that the peer reported to have got twice (DSACK, RFC 2883): what was repeated was late,
-    /// not lost. `None` where the kernel or the tool does not report.
+    /// Those that the peer reported to have got twice (DSACK, RFC 2883): late, not lost. `None`
+    /// where the kernel or the tool does not report.
     #[serde(default)]
     pub spurious_retransmits: Option<u64>,
     /// The routers on the stream's path, at the end that traced it (trace).

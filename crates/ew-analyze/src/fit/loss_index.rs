@@ -49,7 +49,7 @@ impl Index {
         }
     }
 
-    /// Median share of segments that isolated flows retransmit, inside racks or across them.
+    /// Median share of segments that isolated flows retransmit, intra-rack or cross-rack.
     pub(super) fn typical_share(&self) -> f64 {
         self.typical_share
     }
@@ -89,7 +89,7 @@ mod tests {
         let obs = [&inside[..], &crossing].concat();
         let index = Index::new(&obs, (0..obs.len()).collect());
         assert!(index.typical_share() < 1e-9);
-        // Two flows say nothing of what is typical inside racks.
+        // Two intra-rack flows say nothing of what is typical.
         let index = Index::new(&obs, (1..obs.len()).collect());
         assert!((index.typical_share() - 0.02).abs() < 1e-9);
     }

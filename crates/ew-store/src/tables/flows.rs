@@ -11,6 +11,7 @@ pub(super) static FLOWS: LazyLock<Vec<Column<FlowRow>>> = LazyLock::new(|| {
     let groups = [
         identity(),
         rates(),
+        repeated_segments(),
         tcp_info(),
         transactions(),
         latency(),
@@ -259,6 +260,11 @@ fn rates() -> Vec<Column<FlowRow>> {
                     .map(|e| int(e.streams.len() as u64))
             },
         ),
+    ]
+}
+
+fn repeated_segments() -> Vec<Column<FlowRow>> {
+    vec![
         Column::maybe_int(
             "retransmits",
             "segments retransmitted inside the window, all streams",

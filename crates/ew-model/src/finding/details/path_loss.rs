@@ -17,7 +17,7 @@ pub struct LossyUplinks {
     pub directions: Directions,
     /// Share of segments retransmitted, median over flows.
     pub retransmitted_share: f64,
-    /// The same of isolated flows inside racks or across them, whichever lose less.
+    /// The same of isolated flows, intra-rack or cross-rack, whichever lose less.
     pub typical_share: f64,
     /// Isolated flows that show it.
     pub flows: usize,
@@ -32,7 +32,7 @@ pub struct LossOnLink {
     pub tx_share: Option<f64>,
     /// Share of the segments retransmitted that it receives, where it is too high.
     pub rx_share: Option<f64>,
-    /// The same of isolated flows inside racks or across them, whichever lose less.
+    /// The same of isolated flows, intra-rack or cross-rack, whichever lose less.
     pub typical_share: f64,
     /// What the host's own counters saw of it. `None` where they saw nothing.
     pub counted: Option<CountedLoss>,
