@@ -124,4 +124,23 @@ mod tests {
         assert!(!ends(&[500_000, 50_000, 500_000, 500_000, 500_000], 8));
         assert!(!ends(&[500_000; 6], 3), "rounds of few hosts are not full");
     }
+
+    #[test]
+    fn one_host_that_is_late_in_every_round_ends_no_run() {
+        let ends = |late_hosts: [&[u32]; FIRST]| {
+            let mut first = FirstRounds::new(8);
+            for (number, late) in (0..).zip(late_hosts) {
+                let mut rows = round(number, 8, 50_000);
+                for row in rows.iter_mut().filter(|row| late.contains(&row.src.0)) {
+                    row.sender.as_mut().unwrap().start_skew_ns = 500_000;
+                }
+                first.note(&stage(), &rows);
+            }
+            first.are_void().is_some()
+        };
+        assert!(!ends([&[3]; FIRST]));
+        assert!(ends([&[3, 6]; FIRST]));
+        assert!(!ends([&[3], &[6], &[3], &[1]]), "the third round ran well");
+        assert!(ends([&[1, 3], &[3, 6], &[3, 5], &[3, 4]]));
+    }
 }

@@ -29,11 +29,7 @@ impl Index {
         let groups = [inside, crossing].map(|flows| shares_of(&flows));
         let shares = (groups.into_iter())
             .filter(|shares| shares.len() >= MIN_SEEN)
-            .min_by(|a, b| {
-                median(a)
-                    .unwrap_or(0.0)
-                    .total_cmp(&median(b).unwrap_or(0.0))
-            })
+            .min_by(|a, b| typical_of(a).total_cmp(&typical_of(b)))
             .unwrap_or_else(|| shares_of(&all));
         let logs: Vec<f64> = shares.iter().map(|share| (share + NO_LOSS).ln()).collect();
         let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
@@ -45,7 +41,7 @@ impl Index {
             isolated,
             usual_log: median(&logs).unwrap_or(NO_LOSS.ln()),
             spread: (squares / logs.len().max(1) as f64).sqrt().max(SPREAD),
-            typical_share: median(&shares).unwrap_or(0.0),
+            typical_share: typical_of(&shares),
         }
     }
 
@@ -53,6 +49,10 @@ impl Index {
     pub(super) fn typical_share(&self) -> f64 {
         self.typical_share
     }
+}
+
+fn typical_of(shares: &[f64]) -> f64 {
+    median(shares).unwrap_or(0.0)
 }
 
 fn shares_of(flows: &[&Obs]) -> Vec<f64> {
