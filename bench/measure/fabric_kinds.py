@@ -12,7 +12,7 @@ from fault_kinds import Fault, words
 PATH_CAUSES = frozenset({"bad-path", "lost-path", "uplink", "loss"})
 UPLINK_CAUSES = frozenset({"uplink"})
 # What limits every host alike, by the word of the lab file.
-SLOW_CAUSES = {"flow-cap": "connection-limit", "receive-buffer": "receive-window"}
+SLOW_CAUSES = {"flow-cap": "connection-limit", "nic": "link-speed", "receive-buffer": "receive-window"}
 
 # Directions of a path by the words of lab files.
 TX, RX, BOTH = "TX", "RX", "both"
@@ -279,9 +279,10 @@ def slow_by(what):
     return draw
 
 
-def cap_or_buffer(dice):
+def cap_nic_or_buffer(dice):
+    """Limits far below the link, and a buffer that costs 7%, since its segments are small."""
     # A send buffer of two segments slows nothing where a round trip is shorter than a segment takes on the link.
-    return dice.choice([f"flow-cap: {dice.randint(10, 20)}M", "receive-buffer: 4096"])
+    return dice.choice([f"flow-cap: {dice.randint(10, 20)}M", f"nic: {dice.randint(15, 38)}M", "receive-buffer: 4096"])
 
 
 # Nothing may be accused.
@@ -311,7 +312,7 @@ FAULTY = {
     "oversubscribed paths": oversubscribed,
     "oversubscribed unequal": oversubscribed_unequal,
     "oversubscribed pods": oversubscribed_pods,
-    "uniformly slow": slow_by(cap_or_buffer),
+    "uniformly slow": slow_by(cap_nic_or_buffer),
 }
 
 FABRICS = {**HEALTHY, **FAULTY}

@@ -8,10 +8,11 @@ use crate::criteria::{FULL, HELD_BACK, MANY, MORE_LEFT, NEGLIGIBLE, THROTTLED};
 use crate::observations::{Observations, RoundView, StageView};
 use crate::telemetry::Telemetry;
 use ew_model::HostId;
-use ew_model::quality::{VOID_SHARE, late_share, latest_host};
+use ew_model::plan::FlowId;
+use ew_model::quality::{VOID_SHARE, but_for, late_share, straggler};
 use ew_model::record::EndRecord;
 use ew_model::run::Run;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Below this a flow's ends had the CPU they needed, as far as values go.
 pub(crate) const LITTLE_STARVATION: f64 = starvation_of(HELD_BACK);
@@ -65,11 +66,13 @@ impl Quality {
             is_throttled: throttled.is_some_and(|share| share >= THROTTLED),
             ..Self::default()
         };
-        let judged = observations.judged().flat_map(|stage| &stage.rounds);
-        let latest = latest_host(judged.flat_map(|round| round.records.iter().copied()));
+        let rounds = observations.judged().flat_map(|stage| &stage.rounds);
+        let records = rounds.flat_map(|round| round.records.iter().copied());
+        let missing = observations.judged().flat_map(|stage| &stage.missing);
+        let straggler = straggler(records, missing.map(|flow| [flow.src, flow.dst]));
         for (index, stage) in observations.stages.iter().enumerate() {
             for (at, round) in stage.rounds.iter().enumerate().filter(|_| stage.judged) {
-                let of_round = round_quality(observations.run, stage, round, latest);
+                let of_round = round_quality(observations.run, stage, round, straggler);
                 quality.rounds.insert((index, at), of_round);
             }
         }
@@ -118,28 +121,23 @@ impl Quality {
     }
 }
 
-/// Of the `latest` host of the run it does not matter whether it is late.
+/// What the run's straggler lacks does not count, and neither does what a lost host leaves behind:
+/// both are reported for the host, and the others ran together all the same.
 fn round_quality(
     run: &Run,
     stage: &StageView<'_>,
     round: &RoundView<'_>,
-    latest: Option<HostId>,
+    straggler: Option<HostId>,
 ) -> RoundQuality {
     let is_up = |host: HostId| !run.lost.contains_key(&host) && !run.failed.contains_key(&host);
     let planned = stage.stage.rounds.get(round.index.0 as usize);
-    // What a lost host leaves behind is reported for the host; the others ran together all the
-    // same.
-    let due = planned.map_or(round.records.len(), |planned| {
-        let flows = planned.flows.iter();
-        flows
-            .filter(|flow| is_up(flow.src) && is_up(flow.dst))
-            .count()
-    });
-    let measured = round
-        .records
+    let flows = planned.map_or(&round.flows, |planned| &planned.flows);
+    let due = flows
         .iter()
-        .filter(|row| is_up(row.src) && is_up(row.dst))
-        .count();
+        .filter(|flow| is_up(flow.src) && is_up(flow.dst));
+    let due = but_for(due, straggler, |flow| [flow.src, flow.dst]);
+    let measured: BTreeSet<FlowId> = round.records.iter().map(|row| row.flow).collect();
+    let missing = due.iter().filter(|flow| !measured.contains(&flow.id));
     let of_flows = starvation(round);
     let mut hosts: Vec<HostId> = round
         .flows
@@ -149,8 +147,8 @@ fn round_quality(
     hosts.sort_unstable();
     hosts.dedup();
     RoundQuality {
-        missing_share: due.saturating_sub(measured) as f64 / due.max(1) as f64,
-        late_share: late_share(round.records.iter().copied(), latest),
+        missing_share: missing.count() as f64 / due.len().max(1) as f64,
+        late_share: late_share(round.records.iter().copied(), straggler),
         median_starvation: crate::stats::median(&of_flows).unwrap_or(0.0),
         hosts: hosts.len(),
     }

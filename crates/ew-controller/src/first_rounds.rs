@@ -2,7 +2,7 @@
 //! machine, and minutes more of it add nothing.
 
 use ew_model::plan::{RoundIndex, Stage};
-use ew_model::quality::{VOID_SHARE, late_share, latest_host};
+use ew_model::quality::{VOID_SHARE, late_share, straggler};
 use ew_model::record::FlowRecord;
 use ew_model::workload::{Tool, WorkloadKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,9 +48,9 @@ impl FirstRounds {
 
     /// Why the run ends here, if all of them are void.
     pub(crate) fn are_void(&self) -> Option<String> {
-        let latest = latest_host(self.rounds.iter().flatten());
+        let straggler = straggler(self.rounds.iter().flatten(), []);
         let rounds = self.rounds.iter();
-        let late: Vec<f64> = rounds.map(|rows| late_share(rows, latest)).collect();
+        let late: Vec<f64> = rounds.map(|rows| late_share(rows, straggler)).collect();
         let are_void = late.len() == FIRST && late.iter().all(|late| *late > VOID_SHARE);
         are_void.then(|| {
             let mean = late.iter().sum::<f64>() / FIRST as f64;

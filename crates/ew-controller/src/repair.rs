@@ -7,7 +7,7 @@ use crate::members::Members;
 use ew_model::event::RunEvent;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Round, RoundIndex, Stage};
-use ew_model::quality::{VOID_SHARE, late_share, latest_host};
+use ew_model::quality::{VOID_SHARE, late_share, straggler};
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::scenario::Pattern;
 use ew_model::workload::{Tool, WorkloadKind};
@@ -289,8 +289,8 @@ fn void_rounds(stage: &Stage, records: &[FlowRecord]) -> BTreeSet<RoundIndex> {
     for record in records {
         rounds.entry(record.round).or_default().push(record);
     }
-    let latest = latest_host(records);
-    let is_void = |rows: &[&FlowRecord]| late_share(rows.iter().copied(), latest) > VOID_SHARE;
+    let straggler = straggler(records, []);
+    let is_void = |rows: &[&FlowRecord]| late_share(rows.iter().copied(), straggler) > VOID_SHARE;
     let void = rounds.into_iter().filter(|(_, rows)| is_void(rows));
     void.map(|(round, _)| round).collect()
 }

@@ -10,41 +10,55 @@ pub const VOID_SHARE: f64 = 0.10;
 /// A flow is late when an end started this share of the window after its time.
 pub const LATE_SHARE: f64 = 0.10;
 
-/// The host that was late most often in these rows. `None` where none was.
+/// The one host that keeps the others from running together: most of the flows that are late, at
+/// its own end, or `missing`, are its own. `missing` are both ends of each one, since nobody knows
+/// which of them it was. `None` where several hosts share the blame, or none.
 #[must_use]
-pub fn latest_host<'r>(rows: impl IntoIterator<Item = &'r FlowRecord>) -> Option<HostId> {
-    let mut late_ends: BTreeMap<HostId, u32> = BTreeMap::new();
-    for host in rows.into_iter().flat_map(late_hosts) {
-        *late_ends.entry(host).or_default() += 1;
+pub fn straggler<'r>(
+    rows: impl IntoIterator<Item = &'r FlowRecord>,
+    missing: impl IntoIterator<Item = [HostId; 2]>,
+) -> Option<HostId> {
+    let late = rows.into_iter().map(|row| late_hosts(row).collect());
+    let missing = missing.into_iter().map(|ends| ends.to_vec());
+    let (mut flows, mut of_hosts) = (0, BTreeMap::<HostId, u32>::new());
+    for hosts in late
+        .chain(missing)
+        .filter(|hosts: &Vec<_>| !hosts.is_empty())
+    {
+        flows += 1;
+        for host in hosts {
+            *of_hosts.entry(host).or_default() += 1;
+        }
     }
-    let latest = late_ends.into_iter().max_by_key(|(_, ends)| *ends);
-    latest.map(|(host, _)| host)
+    let (host, own) = of_hosts.into_iter().max_by_key(|(_, own)| *own)?;
+    (2 * own > flows).then_some(host)
 }
 
-/// Share of a round's rows that are late, but for those of one host, the latest of many rounds; 0
-/// of none. What one host lacks does not keep the others from running together, unless most rows
-/// are its own.
+/// The flows of a round but for those of the straggler: what it lacks does
+/// not keep the others from running together. All of them where most are its own.
+#[must_use]
+pub fn but_for<F>(
+    flows: impl IntoIterator<Item = F>,
+    straggler: Option<HostId>,
+    ends: impl Fn(&F) -> [HostId; 2],
+) -> Vec<F> {
+    let is_other = |flow: &F| !ends(flow).map(Some).contains(&straggler);
+    let (others, own): (Vec<F>, Vec<F>) = flows.into_iter().partition(is_other);
+    match others.len() < own.len() {
+        true => others.into_iter().chain(own).collect(),
+        false => others,
+    }
+}
+
+/// Share of a round's rows that are late, but for those of the straggler; 0 of none.
 #[must_use]
 pub fn late_share<'r>(
     rows: impl IntoIterator<Item = &'r FlowRecord>,
-    but_for: Option<HostId>,
+    straggler: Option<HostId>,
 ) -> f64 {
-    let rows: Vec<&FlowRecord> = rows.into_iter().collect();
-    let is_other = |row: &&&FlowRecord| ![Some(row.src), Some(row.dst)].contains(&but_for);
-    let others = rows.iter().filter(is_other);
-    match 2 * others.clone().count() < rows.len() {
-        true => share_of_late(rows.iter()),
-        false => share_of_late(others),
-    }
-}
-
-fn share_of_late<'r>(rows: impl Iterator<Item = &'r &'r FlowRecord>) -> f64 {
-    let (mut late, mut all) = (0_u32, 0_u32);
-    for row in rows {
-        late += u32::from(late_hosts(row).next().is_some());
-        all += 1;
-    }
-    f64::from(late) / f64::from(all.max(1))
+    let rows = but_for(rows, straggler, |row| [row.src, row.dst]);
+    let late = rows.iter().filter(|row| late_hosts(row).next().is_some());
+    late.count() as f64 / rows.len().max(1) as f64
 }
 
 fn late_hosts(row: &FlowRecord) -> impl Iterator<Item = HostId> {
@@ -96,23 +110,33 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_host_of_many_rounds_does_not_make_the_others_late() {
+    fn the_straggler_of_many_rounds_does_not_make_the_others_late() {
         let share = |hosts, late: &[u32]| {
             let rows = ring(hosts, late);
-            late_share(&rows, latest_host(&rows))
+            late_share(&rows, straggler(&rows, []))
         };
         assert!(share(8, &[]) < 1e-9);
         assert!(share(8, &[3]) < 1e-9);
-        // One of the two is set aside with its two flows; of the six others two are late.
-        assert!((share(8, &[1, 5]) - 2.0 / 6.0).abs() < 1e-9);
+        // Each of the two has half of the late flows.
+        assert!((share(8, &[1, 5]) - 0.5).abs() < 1e-9);
         // All flows, or most, are this host's.
         assert!((share(2, &[0]) - 1.0).abs() < 1e-9);
         assert!((share(3, &[0]) - 2.0 / 3.0).abs() < 1e-9);
         // Another host is late in each round.
         let rounds = [[1], [4], [4]].map(|late| ring(8, &late));
-        let latest = latest_host(rounds.iter().flatten());
-        let shares = rounds.map(|rows| late_share(&rows, latest));
+        let late = straggler(rounds.iter().flatten(), []);
+        let shares = rounds.map(|rows| late_share(&rows, late));
         assert!((shares[0] - 2.0 / 6.0).abs() < 1e-9 && shares[1] < 1e-9);
-        assert!(late_share(&[], None) < 1e-9 && latest_host(&[]).is_none());
+        assert!(late_share(&[], None) < 1e-9 && straggler(&[], []).is_none());
+    }
+
+    #[test]
+    fn the_host_that_most_missing_flows_share_is_the_straggler() {
+        let missing = [[2, 5], [5, 3], [5, 2]].map(|ends| ends.map(HostId));
+        assert_eq!(straggler(&ring(8, &[3]), missing), Some(HostId(5)));
+        let others = but_for(missing, Some(HostId(3)), |ends| *ends);
+        assert_eq!(others, [missing[0], missing[2]]);
+        // All are its own.
+        assert_eq!(but_for(missing, Some(HostId(5)), |ends| *ends), missing);
     }
 }

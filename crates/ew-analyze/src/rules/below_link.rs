@@ -69,7 +69,7 @@ fn of_class(case: &Case<'_>, rate: f64, hosts: &[HostId]) -> Option<Finding> {
     if rate >= UNIFORMLY_SLOW * goodput {
         return None;
     }
-    let found = limit(case, hosts, rate);
+    let found = limit(case, hosts, rate, link);
     let cause = found
         .as_ref()
         .map_or(Cause::BelowLinkSpeed, SharedLimit::cause);

@@ -3,16 +3,23 @@
 use super::case::Case;
 use super::peers::of_stages;
 use super::receive_window::limited_share;
-use crate::criteria::{FULL, HELD_BACK, SLOW, THROTTLED};
+use crate::basis::{most_common, shaper};
+use crate::criteria::{FULL, HELD_BACK, LEAST_FILL, NEGLIGIBLE, SLOW, THROTTLED};
 use crate::stats::median;
 use ew_model::HostId;
 use ew_model::finding::details::SharedLimit;
 use ew_model::record::{EndRecord, FlowRecord};
 
 /// The first limit that most of the hosts share, of hosts that do `rate` bits per second with
-/// several connections.
-pub(super) fn limit(case: &Case<'_>, hosts: &[HostId], rate: f64) -> Option<SharedLimit> {
+/// several connections, and whose links should do `link`.
+pub(super) fn limit(
+    case: &Case<'_>,
+    hosts: &[HostId],
+    rate: f64,
+    link: f64,
+) -> Option<SharedLimit> {
     quota(case, hosts)
+        .or_else(|| shaped(case, hosts, rate, link))
         .or_else(|| core(case, Flows::All))
         .or_else(|| window(case, Flows::All))
         .or_else(|| send_buffer(case, Flows::All))
@@ -26,6 +33,21 @@ fn quota(case: &Case<'_>, hosts: &[HostId]) -> Option<SharedLimit> {
     let share = median(&shares.collect::<Vec<_>>()).filter(|share| *share >= THROTTLED)?;
     Some(SharedLimit::CpuQuota {
         throttled_share: share,
+    })
+}
+
+/// The hosts' own shapers, where they fill them.
+fn shaped(case: &Case<'_>, hosts: &[HostId], rate: f64, link: f64) -> Option<SharedLimit> {
+    let run = case.observations.run;
+    let shapers = hosts.iter().filter_map(|host| shaper(run, *host));
+    let (rates, kinds): (Vec<f64>, Vec<&str>) = shapers.unzip();
+    let of_most = 2 * rates.len() > hosts.len();
+    let shaped = median(&rates).filter(|shaped| of_most && *shaped < (1.0 - NEGLIGIBLE) * link)?;
+    let fills = rate >= LEAST_FILL * shaped * case.reference.basis.efficiency;
+    fills.then_some(SharedLimit::Shaper {
+        discipline: most_common(kinds.into_iter())?.to_owned(),
+        bits_per_sec: shaped,
+        link_bits_per_sec: link,
     })
 }
 

@@ -19,12 +19,10 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let Some(stated) = stated.filter(|_| plan.rate_limit.is_none()) else {
         return Vec::new();
     };
-    let efficiency = case.reference.basis.efficiency;
-    let below: Vec<(HostId, Estimate)> = case
-        .observations
-        .inventory()
-        .host_ids()
-        .filter_map(|host| Some((host, below(case, host, stated * efficiency)?)))
+    let goodput = stated * case.reference.basis.efficiency;
+    let hosts = case.observations.inventory().host_ids();
+    let below: Vec<(HostId, Estimate)> = hosts
+        .filter_map(|host| Some((host, below(case, host, goodput)?)))
         .collect();
     let values: Vec<f64> = below.iter().map(|(_, rate)| rate.value).collect();
     let Some(middle) = median_estimate(&values) else {
@@ -33,20 +31,27 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     vec![finding(case, stated, &below, middle)]
 }
 
-/// The host's slower side, when it is surely below what the configured NIC rate gives.
+/// The host's slower side, when it is surely below what the configured NIC rate gives, or its whole
+/// class is: hosts that do alike are judged alike.
 fn below(case: &Case<'_>, host: HostId, goodput: f64) -> Option<Estimate> {
-    let sides = [Side::Tx(host), Side::Rx(host)];
     if case.network.is_slow(host) {
         return None;
     }
-    sides
+    let mut classes = case.network.classes.iter();
+    let of_class = classes.find(|(_, hosts)| hosts.contains(&host));
+    let class_is_below = of_class.is_some_and(|(rate, _)| is_below(rate, goodput));
+    [Side::Tx(host), Side::Rx(host)]
         .into_iter()
         .filter_map(|side| case.network.side_rate(side))
-        .filter(|rate| match rate.high {
-            Some(high) => high < (1.0 - MIN_EFFECT) * goodput,
-            None => rate.value < SLOW * goodput,
-        })
+        .filter(|rate| class_is_below || is_below(rate, goodput))
         .min_by(|a, b| a.value.total_cmp(&b.value))
+}
+
+fn is_below(rate: &Estimate, goodput: f64) -> bool {
+    match rate.high {
+        Some(high) => high < (1.0 - MIN_EFFECT) * goodput,
+        None => rate.value < SLOW * goodput,
+    }
 }
 
 fn finding(
@@ -56,7 +61,7 @@ fn finding(
     middle: Estimate,
 ) -> Finding {
     let goodput = stated * case.reference.basis.efficiency;
-    let limit = limit(case, below, middle.value);
+    let limit = limit(case, below, middle.value, stated);
     let cause = limit.as_ref().map_or(Cause::SlowHost, SharedLimit::cause);
     Finding {
         measured: quantity(&middle, "bits_per_sec"),
@@ -80,11 +85,16 @@ fn finding(
 }
 
 /// What limits them all alike, where it is not one host that is below.
-fn limit(case: &Case<'_>, below: &[(HostId, Estimate)], rate: f64) -> Option<SharedLimit> {
+fn limit(
+    case: &Case<'_>,
+    below: &[(HostId, Estimate)],
+    rate: f64,
+    stated: f64,
+) -> Option<SharedLimit> {
     let hosts: Vec<HostId> = below.iter().map(|(host, _)| *host).collect();
     let with_several = case.network.typical.map_or(0.0, |typical| typical.value);
     let is_alike = 2 * hosts.len() > case.observations.inventory().hosts.len();
     is_alike
-        .then(|| shared_limit::limit(case, &hosts, rate.max(with_several)))
+        .then(|| shared_limit::limit(case, &hosts, rate.max(with_several), stated))
         .flatten()
 }

@@ -293,6 +293,65 @@ fn full_links_are_the_limit_of_a_run_in_which_nothing_is_wrong() {
     assert!(faulty.iter().all(|(cause, _)| *cause != Cause::LineRate));
 }
 
+/// Links are configured to `stated`.
+fn below(mut shown: Run, stated: f64) -> Vec<(Cause, String)> {
+    shown.plan.expect.nic_bits_per_sec = Some(stated);
+    let findings = in_words(&analyze(&shown)).findings.into_iter();
+    findings.map(|f| (f.cause, f.sentence)).collect()
+}
+
+/// All hosts have a shaper of that rate.
+fn shaped(bytes_per_sec: u64) -> Run {
+    let mut shown = with_counters(run(Slow::Nowhere).0, |_| false, |_, _| {});
+    for sample in shown.samples.values_mut().flatten() {
+        causes(sample).qdiscs.push(QdiscCounters {
+            interface: "eth0".into(),
+            kind: "tbf".into(),
+            root: true,
+            rate_bytes_per_sec: Some(bytes_per_sec),
+            ..QdiscCounters::default()
+        });
+    }
+    shown
+}
+
+#[test]
+fn shapers_that_hosts_fill_are_why_all_stay_below_the_configured_nic() {
+    let found = below(shaped(25_000_000), 400e6);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let (cause, sentence) = &found[0];
+    assert_eq!(*cause, Cause::LinkSpeed);
+    assert!(sentence.contains("all 8 hosts stay below"), "{sentence}");
+    assert!(sentence.contains("tc tbf shapers, 200 Mb/s"), "{sentence}");
+    for bytes_per_sec in [40_000_000, 50_000_000] {
+        let found = below(shaped(bytes_per_sec), 400e6);
+        assert_eq!(
+            found[0].0,
+            Cause::SlowHost,
+            "far from full, or no less than the link: {found:?}"
+        );
+    }
+}
+
+/// The interval of one host's own rates is wide, and its median is that of the others.
+#[test]
+fn hosts_that_do_alike_stay_below_the_configured_nic_together() {
+    let (shown, host) = run(Slow::Nowhere);
+    let uneven = with_rows(shown, |row| {
+        let is_own = row.src == host || row.dst == host;
+        if let Some(end) = row
+            .receiver
+            .as_mut()
+            .filter(|_| is_own && row.round.0 % 3 == 0)
+        {
+            end.bytes = end.bytes * 103 / 100;
+        }
+    });
+    let found = below(uneven, 200e6 / 0.922);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].1.contains("all 8 hosts stay below"), "{found:#?}");
+}
+
 #[test]
 fn half_duplex_is_told_by_the_hosts_facts() {
     let cause = |duplex: &str| {

@@ -56,6 +56,15 @@ pub enum SharedLimit {
         /// The path's. `None` where no flow has one.
         round_trip_ns: Option<u64>,
     },
+    /// The hosts' own queueing disciplines.
+    Shaper {
+        /// Its kind, as in "tbf".
+        discipline: String,
+        /// What it lets pass: of the median host.
+        bits_per_sec: f64,
+        /// What the link was configured or negotiated to.
+        link_bits_per_sec: f64,
+    },
     /// The senders' buffers.
     SendBuffer {
         /// Share of the time with data in flight that they limited.
@@ -73,6 +82,7 @@ impl SharedLimit {
             Self::FullThreads { .. } => Cause::ToolLimit,
             Self::ReceiveWindow { .. } => Cause::ReceiveWindow,
             Self::SendBuffer { .. } => Cause::SendBuffer,
+            Self::Shaper { .. } => Cause::LinkSpeed,
         }
     }
 }

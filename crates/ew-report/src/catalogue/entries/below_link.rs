@@ -90,6 +90,14 @@ impl Reasoned for SharedLimit {
                 "send buffer limited {} of busy time",
                 percent(*limited_share)
             ),
+            Self::Shaper {
+                discipline,
+                bits_per_sec,
+                ..
+            } => format!(
+                "the hosts' own tc {discipline} shapers, {}",
+                format_bits_per_sec(*bits_per_sec)
+            ),
         }
     }
 
@@ -134,6 +142,18 @@ impl Reasoned for SharedLimit {
                 ),
                 "flows.parquet: send_buffer_limited_us over busy_us",
             ),
+            Self::Shaper {
+                discipline,
+                bits_per_sec,
+                link_bits_per_sec,
+            } => proof(
+                format!(
+                    "median over hosts: {discipline} lets {} pass; the link is {}",
+                    format_bits_per_sec(*bits_per_sec),
+                    format_bits_per_sec(*link_bits_per_sec)
+                ),
+                "counters.parquet: source = qdisc",
+            ),
         }]
     }
 
@@ -151,6 +171,9 @@ impl Reasoned for SharedLimit {
             }
             Self::SendBuffer { .. } => {
                 "raise `net.ipv4.tcp_wmem` and `net.core.wmem_max` to twice bandwidth times round trip"
+            }
+            Self::Shaper { .. } => {
+                "`tc -s qdisc` on the hosts shows the shaper; remove it or set its rate to the link's if nobody wants it"
             }
         }
         .into()

@@ -24,7 +24,7 @@ impl Entry for InvalidMeasurement {
     fn evidence(&self, _: &Inventory) -> Vec<Evidence> {
         vec![proof(
             format!(
-                "{} of {} with at least half of the hosts: over 10% of the flows missing, or started later than 10% of the window on more than one host; {} of these rounds CPU-starved",
+                "{} of {} with at least half of the hosts: over 10% of the flows missing, or started later than 10% of the window, a lone straggler's not counted; {} of these rounds CPU-starved",
                 self.void_rounds,
                 count(self.rounds, "round"),
                 percent(self.starved_share),

@@ -48,6 +48,14 @@ fn limits() -> Vec<(&'static str, SharedLimit)> {
                 limited_share: 0.035,
             },
         ),
+        (
+            "shapers",
+            SharedLimit::Shaper {
+                discipline: "tbf".into(),
+                bits_per_sec: 5e9,
+                link_bits_per_sec: 10e9,
+            },
+        ),
     ]
 }
 
