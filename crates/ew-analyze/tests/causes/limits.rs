@@ -293,9 +293,9 @@ fn full_links_are_the_limit_of_a_run_in_which_nothing_is_wrong() {
     assert!(faulty.iter().all(|(cause, _)| *cause != Cause::LineRate));
 }
 
-/// Links are configured to `stated`.
-fn below(mut shown: Run, stated: f64) -> Vec<(Cause, String)> {
-    shown.plan.expect.nic_bits_per_sec = Some(stated);
+/// Links are configured to `configured`.
+fn below(mut shown: Run, configured: f64) -> Vec<(Cause, String)> {
+    shown.plan.expect.nic_bits_per_sec = Some(configured);
     let findings = in_words(&analyze(&shown)).findings.into_iter();
     findings.map(|f| (f.cause, f.sentence)).collect()
 }
