@@ -7,7 +7,7 @@
 #   scripts/release.sh ARCHITECTURE...     builds for these only: x86_64, aarch64
 #   EASTWEST=BINARY scripts/release.sh ARCHITECTURE   packs a binary that is built already; AGENT=BINARY is its agent
 #
-# DIST is another folder for the result, MAX_AGENT_BYTES another limit for an agent as it travels. Files have the time of the last commit, so the same source gives the same packages.
+# DIST is another folder for the result, MAX_AGENT_BYTES another limit for an agent as it travels, COMPRESSION a level below the best one, 9. Files have the time of the last commit, so the same source gives the same packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,6 +15,7 @@ architectures=("$@")
 [ "$#" -gt 0 ] || architectures=(x86_64 aarch64)
 dist=${DIST:-dist}
 max_agent_bytes=${MAX_AGENT_BYTES:-9000000}
+compression=${COMPRESSION:-9}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
@@ -47,7 +48,7 @@ tool_for() { # ARCHITECTURE TOOL
 pack_agent() { # ARCHITECTURE BINARY
     check_static "$2"
     "$(tool_for "$1" strip)" -o "$work/agent-$1" "$2"
-    gzip -9n <"$work/agent-$1" >"$work/agent-$1.gz"
+    gzip "-$compression" -n <"$work/agent-$1" >"$work/agent-$1.gz"
     added_agents+=(--add-section ".eastwest.agent.$1=$work/agent-$1.gz")
     local size
     size=$(stat -c %s "$work/agent-$1.gz")
@@ -86,7 +87,7 @@ lay_out() { # ARCHITECTURE BINARY FOLDER
 }
 
 pack_tar() { # ARCHITECTURE ROOT
-    tar --create --gzip --file "$dist/eastwest-$version-$1-linux.tar.gz" --sort=name --owner=0 --group=0 --numeric-owner \
+    tar --create --use-compress-program="gzip -$compression -n" --file "$dist/eastwest-$version-$1-linux.tar.gz" --sort=name --owner=0 --group=0 --numeric-owner \
         --mtime="@$SOURCE_DATE_EPOCH" --transform "s,^\./,eastwest-$version/," --directory "$2" .
 }
 
@@ -112,7 +113,7 @@ Description: $summary
  reports what limits the network, with numbers, intervals and evidence.
 CONTROL
     chmod 755 "$work"
-    dpkg-deb --root-owner-group -Zxz --build "$work" "$dist/eastwest_${version}_$architecture.deb" >/dev/null
+    dpkg-deb --root-owner-group -Zxz "-z$((compression < 6 ? compression : 6))" --build "$work" "$dist/eastwest_${version}_$architecture.deb" >/dev/null
     rm -r "$work"
 }
 
@@ -147,7 +148,7 @@ cp -a "$2/." %{buildroot}
 /usr/share/fish/vendor_completions.d/eastwest.fish
 /usr/share/doc/eastwest
 SPEC
-    rpmbuild --quiet --target "$1-linux" --define "_topdir $top" --define "_rpmdir $top/rpms" -bb "$top/eastwest.spec" 2>"$top/log" || { cat "$top/log" >&2; fail "rpmbuild failed"; }
+    rpmbuild --quiet --target "$1-linux" --define "_binary_payload w$compression.gzdio" --define "_topdir $top" --define "_rpmdir $top/rpms" -bb "$top/eastwest.spec" 2>"$top/log" || { cat "$top/log" >&2; fail "rpmbuild failed"; }
     cp "$top"/rpms/*/*.rpm "$dist/"
     rm -r "$top"
 }

@@ -1,6 +1,7 @@
 """What the suites against real systems share: what a test may expect, and the tests of a suite one by one in a system that is up.
 
-Suites run at the same time (tests/all), and mostly wait. A test marked `@measures` compares rates with a known truth, and has the CPUs for itself."""
+Suites run at the same time (tests/all), and mostly wait. A test marked `@measures` compares rates with a known truth, and has the CPUs for itself: such
+tests come last, one by one, when no suite has others left, so that nobody waits for the end of a long one."""
 
 import contextlib
 import fcntl
@@ -49,11 +50,8 @@ def measures(test):
 def cpus(alone):
     """The CPUs, shared with other suites or `alone`."""
     LOCKS.mkdir(parents=True, exist_ok=True)
-    # A queue: without it a suite that measures would wait for a moment in which no other runs a test.
-    with open(LOCKS / "suites.queue", "w") as queue, open(LOCKS / "suites.cpus", "w") as shared:
-        fcntl.flock(queue, fcntl.LOCK_EX)
-        fcntl.flock(shared, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        fcntl.flock(queue, fcntl.LOCK_UN)
+    with open(LOCKS / "suites.cpus", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
 
 
@@ -87,11 +85,18 @@ def run_suite(name, tests, system_up, why_not_here):
     if unknown := set(wanted) - {test.__name__ for test in tests}:
         sys.exit(f"{name}: no test is called {', '.join(sorted(unknown))}; there are: {', '.join(test.__name__ for test in tests)}")
     tests = [test for test in tests if not wanted or test.__name__ in wanted]
-    with system_up(os.environ["EASTWEST"]) as system:
-        failed = [test for test in tests if not passes(name, test, system)]
+    measuring = [test for test in tests if hasattr(test, "measures")]
+    with contextlib.ExitStack() as stack:
+        # Systems that come up are nothing to measure next to, either.
+        shared = stack.enter_context(contextlib.ExitStack())
+        shared.enter_context(cpus(alone=False))
+        system = stack.enter_context(system_up(os.environ["EASTWEST"]))
+        failed = [test for test in tests if test not in measuring and not passes(name, test, system)]
+        shared.close()
+        failed += [test for test in measuring if not passes_alone(name, test, system)]
         if 0 < len(failed) <= ACCIDENTS:
             print(f"{name}: again, alone: {', '.join(test.__name__ for test in failed)}", flush=True)
-            unsteady, failed = failed, [test for test in failed if not passes(name, test, system, alone=True)]
+            unsteady, failed = failed, [test for test in failed if not passes_alone(name, test, system)]
             unsteady = [test.__name__ for test in unsteady if test not in failed]
             if unsteady:
                 print(f"{name}: UNSTEADY, passed the second time: {', '.join(unsteady)}", flush=True)
@@ -100,9 +105,13 @@ def run_suite(name, tests, system_up, why_not_here):
     sys.exit(1 if failed else 0)
 
 
-def passes(name, test, system, alone=False):
-    with cpus(alone or hasattr(test, "measures")):
-        began = time.monotonic()
-        outcome = outcome_of(test, system)
-        print(f"{name}: {test.__name__}: {outcome} ({time.monotonic() - began:.1f} s)", flush=True)
-        return not outcome.startswith("FAILED")
+def passes_alone(name, test, system):
+    with cpus(alone=True):
+        return passes(name, test, system)
+
+
+def passes(name, test, system):
+    began = time.monotonic()
+    outcome = outcome_of(test, system)
+    print(f"{name}: {test.__name__}: {outcome} ({time.monotonic() - began:.1f} s)", flush=True)
+    return not outcome.startswith("FAILED")
