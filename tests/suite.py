@@ -46,6 +46,12 @@ def measures(test):
     return test
 
 
+def last(test):
+    """Its system is not whole again after it."""
+    test.last = True
+    return test
+
+
 @contextlib.contextmanager
 def cpus(alone):
     """The CPUs, shared with other suites or `alone`."""
@@ -85,24 +91,31 @@ def run_suite(name, tests, system_up, why_not_here):
     if unknown := set(wanted) - {test.__name__ for test in tests}:
         sys.exit(f"{name}: no test is called {', '.join(sorted(unknown))}; there are: {', '.join(test.__name__ for test in tests)}")
     tests = [test for test in tests if not wanted or test.__name__ in wanted]
-    measuring = [test for test in tests if hasattr(test, "measures")]
+    measuring, breaking = ([test for test in tests if hasattr(test, mark)] for mark in ("measures", "last"))
     with contextlib.ExitStack() as stack:
         # Systems that come up are nothing to measure next to, either.
         shared = stack.enter_context(contextlib.ExitStack())
         shared.enter_context(cpus(alone=False))
         system = stack.enter_context(system_up(os.environ["EASTWEST"]))
-        failed = [test for test in tests if test not in measuring and not passes(name, test, system)]
+        failed = [test for test in tests if test not in measuring + breaking and not passes(name, test, system)]
         shared.close()
         failed += [test for test in measuring if not passes_alone(name, test, system)]
-        if 0 < len(failed) <= ACCIDENTS:
-            print(f"{name}: again, alone: {', '.join(test.__name__ for test in failed)}", flush=True)
-            unsteady, failed = failed, [test for test in failed if not passes_alone(name, test, system)]
-            unsteady = [test.__name__ for test in unsteady if test not in failed]
-            if unsteady:
-                print(f"{name}: UNSTEADY, passed the second time: {', '.join(unsteady)}", flush=True)
+        failed = failed_again(name, failed, system)
+        failed += failed_again(name, [test for test in breaking if not passes_alone(name, test, system)], system)
     if failed:
         print(f"{name}: {len(failed)} of {len(tests)} tests failed", file=sys.stderr)
     sys.exit(1 if failed else 0)
+
+
+def failed_again(name, failed, system):
+    """Those of the failed tests that fail alone, too; all of them where they are too many for accidents."""
+    if not 0 < len(failed) <= ACCIDENTS:
+        return failed
+    print(f"{name}: again, alone: {', '.join(test.__name__ for test in failed)}", flush=True)
+    twice = [test for test in failed if not passes_alone(name, test, system)]
+    if unsteady := [test.__name__ for test in failed if test not in twice]:
+        print(f"{name}: UNSTEADY, passed the second time: {', '.join(unsteady)}", flush=True)
+    return twice
 
 
 def passes_alone(name, test, system):
