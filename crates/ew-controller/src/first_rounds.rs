@@ -140,7 +140,10 @@ mod tests {
         };
         assert!(!ends([&[3]; FIRST]));
         assert!(ends([&[3, 6]; FIRST]));
-        assert!(!ends([&[3], &[6], &[3], &[3]]), "but for host 3 one was late");
+        assert!(
+            !ends([&[3], &[6], &[3], &[3]]),
+            "but for host 3 one was late"
+        );
         assert!(ends([&[3], &[6], &[3], &[1]]), "no lone straggler");
         assert!(ends([&[1, 3], &[3, 6], &[3, 5], &[3, 4]]));
     }
