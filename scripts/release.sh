@@ -7,7 +7,7 @@
 #   scripts/release.sh ARCHITECTURE...     builds for these only: x86_64, aarch64
 #   EASTWEST=BINARY scripts/release.sh ARCHITECTURE   packs a binary that is built already; AGENT=BINARY is its agent
 #
-# DIST is another folder for the result, MAX_AGENT_BYTES another limit for an agent as it travels, COMPRESSION a level below the best one, 9. Files have the time of the last commit, so the same source gives the same packages.
+# DIST is another folder for the result, MAX_AGENT_BYTES another limit for an agent as it travels, COMPRESSION a level below 9, for less time. Files have the time of the last commit, so the same source gives the same packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -113,6 +113,7 @@ Description: $summary
  reports what limits the network, with numbers, intervals and evidence.
 CONTROL
     chmod 755 "$work"
+    # As dpkg-deb does by itself at the most: beyond, unpacking takes 65 MiB of memory (xz(1)).
     dpkg-deb --root-owner-group -Zxz "-z$((compression < 6 ? compression : 6))" --build "$work" "$dist/eastwest_${version}_$architecture.deb" >/dev/null
     rm -r "$work"
 }

@@ -34,8 +34,8 @@ pub fn straggler<'r>(
     (2 * own > flows).then_some(host)
 }
 
-/// The flows of a round but for those of the straggler: what it lacks does
-/// not keep the others from running together. All of them where most are its own.
+/// The flows of a round but for those of the straggler: what it lacks does not keep the others from
+/// running together. All of them where most are its own.
 #[must_use]
 pub fn but_for<F>(
     flows: impl IntoIterator<Item = F>,

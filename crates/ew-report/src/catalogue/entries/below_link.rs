@@ -152,7 +152,7 @@ impl Reasoned for SharedLimit {
                     format_bits_per_sec(*bits_per_sec),
                     format_bits_per_sec(*link_bits_per_sec)
                 ),
-                "counters.parquet: source = qdisc",
+                "counters.parquet: source = qdisc, rate_bytes_per_sec",
             ),
         }]
     }
