@@ -41,7 +41,7 @@ def truth_of(record):
     return {
         "family": family(record),
         "axes": [f"{len(racks)} racks", f"engines waited {100 * wait_share:.0f}% for CPU"],
-        "faults": [] if record["healthy"] else list(filter(None, (fault_of(fault, racks) for fault in record["faults"]))),
+        "faults": [] if record["healthy"] else [fault for fault in (fault_of(fault, racks) for fault in record["faults"]) if fault],
         "ratios": [{way: ratio(rack, way) for way in ("up", "down")} for rack in racks],
         "pod_ratio": pod_ratio(record["topology"]),
         "paths": max(len(rack["paths"]) for rack in racks),
@@ -53,9 +53,12 @@ def family(record):
     if record["healthy"]:
         return "healthy"
     kind = record["kind"]
-    if kind.startswith(("member", "spine")):
-        return "bad-member"
-    return {"uniformly slow": "uniformly-slow"}.get(kind, "oversubscribed")
+    if kind == "uniformly slow":
+        return "uniformly-slow"
+    targets = [fault["target"] for fault in record["faults"]]
+    if targets and all(map(is_host, targets)):
+        return "slow-hosts"
+    return "bad-member" if kind.startswith(("member", "spine", "uplink loss")) else "oversubscribed"
 
 
 def ratio(rack, way):
@@ -78,10 +81,33 @@ def pod_ratio(topology):
     return max(sent) / min(carried) if carried else 1
 
 
+def is_host(target):
+    """`r1h2`; a rack is `r1`, and a path of it `r1/3`."""
+    return "h" in target
+
+
+# A host's link; all other faults of a host have one cause.
+NIC_DIRECTIONS = {"nic": "both", "tx": "up", "rx": "down"}
+
+
+def host_fault(fault, word, racks):
+    hosts = [host for rack in racks for host in rack["hosts"]]
+    at = [host["name"] for host in hosts].index(fault["target"])
+    if word not in NIC_DIRECTIONS:
+        return {"type": "on-host", "host": at, "cause": fault["causes"][0]}
+    rates = [min(host["nic"]["tx-bits-per-sec"], host["nic"]["rx-bits-per-sec"]) for host in hosts]
+    return {"type": "host", "host": at, "direction": NIC_DIRECTIONS[word], "share": rates[at] / max(rates)}
+
+
 def fault_of(fault, racks):
     """`None` for what the ratios say."""
     owner, _, path = fault["target"].partition("/")
     word, _, value = fault["size"].partition(": ")
+    if is_host(owner):
+        return host_fault(fault, word, racks)
+    if word == "loss":
+        # Where a rack has one path, that is lossy.
+        path = path or "1"
     if owner == "all":
         cause = {"flow-cap": "flow-cap", "receive-buffer": "receive-window", "cpu-quota": "cpu-quota"}.get(word)
         return {"type": "uniform", "cause": cause} if cause else None

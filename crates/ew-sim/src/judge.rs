@@ -138,6 +138,7 @@ fn has_right_cause(truth: &Truth, inventory: &Inventory, finding: &Finding) -> b
             };
             finding.subject == Subject::Host { host: *host } && is_side
         }
+        Fault::OnHost { cause, .. } => finding.cause == *cause && is_of_host(fault, finding),
         Fault::Member { kind, .. } => {
             let is_cause = match finding.cause {
                 Cause::BadPath => !matches!(kind, MemberFault::Down | MemberFault::OneSided),
@@ -149,6 +150,21 @@ fn has_right_cause(truth: &Truth, inventory: &Inventory, finding: &Finding) -> b
             is_cause && names_member(fault, inventory, finding)
         }
     })
+}
+
+/// Whether a finding is about the host of a fault that its counters show, or a pair with it.
+fn is_of_host(fault: &Fault, finding: &Finding) -> bool {
+    let Fault::OnHost { host, cause } = fault else {
+        return false;
+    };
+    // Hosts of a lab share its disks.
+    let is_shared = *cause == Cause::Disk && finding.cause == Cause::Disk;
+    is_shared
+        || match finding.subject {
+            Subject::Host { host: named } => named == *host,
+            Subject::Pair { src, dst } => [src, dst].contains(host),
+            _ => false,
+        }
 }
 
 /// Whether any direction of the rack, of the two, or of any for a finding about the run, is.
@@ -178,6 +194,16 @@ fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool
         return false;
     };
     let are_two = inventory.racks.len() == 2;
+    // Where among the locations shown the fault's is.
+    let shows = |rack: RackId| {
+        let locations = shown_locations(finding).into_iter().enumerate();
+        locations.filter_map(move |(at, (location, way))| {
+            // A connection needs both directions: what swallows one takes both.
+            let is_way =
+                way == *direction || *kind == MemberFault::BlackHole && way == LinkDirection::Both;
+            (location == rack && is_way).then_some(at)
+        })
+    };
     match (finding.subject, rack) {
         (Subject::Run, None) => matches!(
             finding.cause,
@@ -187,19 +213,12 @@ fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool
         // Between two racks a spine's path is as well either rack's, in both directions.
         (Subject::Rack { .. }, None) => are_two && may_be_every_rack(finding),
         // Between two racks nobody can know whose path it is.
-        (Subject::RackPair { .. }, Some(_)) => are_two && finding.cause == Cause::LostPath,
+        (Subject::RackPair { .. }, Some(rack)) => {
+            are_two && (finding.cause == Cause::LostPath || shows(*rack).next().is_some())
+        }
+        (Subject::Rack { .. }, Some(rack)) if are_two => shows(*rack).next().is_some(),
         (Subject::Rack { rack: named }, Some(rack)) => {
-            let shown = shown_locations(finding);
-            let is_location = |(location, way): &(RackId, LinkDirection)| {
-                // A connection needs both directions: what swallows one takes both.
-                let is_way = way == direction
-                    || *kind == MemberFault::BlackHole && *way == LinkDirection::Both;
-                location == rack && is_way
-            };
-            match are_two {
-                true => shown.iter().any(is_location),
-                false => named == *rack && shown.first().is_some_and(is_location),
-            }
+            named == *rack && shows(*rack).next() == Some(0)
         }
         _ => false,
     }
@@ -270,6 +289,9 @@ fn of_racks(locations: &[PathLocation]) -> Vec<(RackId, LinkDirection)> {
 fn is_justified(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool {
     let is_quality = matches!(finding.cause, Cause::PairsMissing | Cause::HostMissing);
     if is_quality && (truth.is_starved || truth.faults.iter().any(kills_connections)) {
+        return true;
+    }
+    if truth.faults.iter().any(|fault| is_of_host(fault, finding)) {
         return true;
     }
     if truth
@@ -423,6 +445,16 @@ fn judge_fault(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &mu
             let name = analysis.inventory().name(*host);
             judgement.check("slow host named", is_named, || {
                 format!("{name} is not named")
+            });
+        }
+        Fault::OnHost { host, cause } => {
+            let mut about = findings
+                .iter()
+                .filter(|finding| finding.severity > Severity::Info && is_of_host(fault, finding));
+            let is_first = about.next().is_some_and(|first| first.cause == *cause);
+            let name = analysis.inventory().name(*host);
+            judgement.check("cause on the host named first", is_first, || {
+                format!("{cause:?} of {name} is not named first")
             });
         }
         Fault::Member { .. } => {

@@ -1,6 +1,7 @@
 //! What is wrong with a random network, for a machine to compare an analysis with.
 
 use crate::family::Family;
+use ew_model::finding::Cause;
 use ew_model::topology::{HostSpec, RackSpec, Topology};
 use ew_model::{HostId, RackId};
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,13 @@ pub enum Fault {
         direction: LinkDirection,
         /// What it carries of what its class does.
         share: f64,
+    },
+    /// What a host's own counters show. Only labs have these.
+    OnHost {
+        /// Which.
+        host: HostId,
+        /// What they show.
+        cause: Cause,
     },
     /// All hosts stay below their links' speed.
     Uniform {

@@ -316,7 +316,7 @@ impl Capacities {
         for ((resources, (kind, at)), is_meant) in resources.into_iter().zip(losses).zip(meant) {
             match part.effect {
                 _ if !is_meant => {}
-                Effect::Loss(left) => self.loss[kind][at] = left,
+                Effect::Loss(left) => self.loss[kind][at] = left.min(1.0),
                 Effect::Capacity(value) => {
                     let each = value / resources.len() as f64;
                     self.bits_per_sec[resources].fill(each);

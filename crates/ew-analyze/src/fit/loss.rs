@@ -6,7 +6,7 @@ use super::hypothesis::{Direction, Effect, Hypothesis, Location};
 use super::loss_index::{NO_LOSS, SPREAD};
 use super::obs::Obs;
 use super::rounds::Rounds;
-use crate::criteria::{ALIKE, EQUAL, FULL, LOSSY, MANY, MIN_SEEN, TIMES_TYPICAL};
+use crate::criteria::{ALIKE, EQUAL, FULL, LOSSY, MANY, MIN_SEEN, NEGLIGIBLE, TIMES_TYPICAL};
 use crate::stats::median;
 use ew_model::HostId;
 use std::collections::BTreeSet;
@@ -16,10 +16,8 @@ pub(super) fn of_side(rounds: &Rounds, host: HostId, direction: Direction) -> Op
     if direction == Direction::Both {
         return None;
     }
-    gain(
-        rounds,
-        &flows_of(rounds, Location::Host(host, direction), None),
-    )
+    let flows = flows_of(rounds, Location::Host(host, direction), None);
+    gain(rounds, &flows).filter(|_| is_scattered(&rates(&flows)))
 }
 
 /// The share of their rate that is left to flows through a rack's uplink, before it is fitted.
@@ -31,11 +29,9 @@ pub(super) fn of_rack(
     direction: Direction,
 ) -> Option<f64> {
     let flows = flows_of(rounds, Location::Rack(rack, direction), Some(hypothesis));
-    let (low, high): (Vec<&Obs>, Vec<&Obs>) = flows.iter().partition(|obs| is_low(hypothesis, obs));
-    // What cannot be exceeded is full. Random loss makes TCP swing, and flows that are not held up
-    // lose as much.
-    let steady = low.iter().filter(|obs| obs.is_steady).count();
-    if 2 * steady > low.len() && !lose_unhindered(rounds, &high) {
+    let is_random = lose_unhindered(rounds, hypothesis, &flows)
+        || is_scattered(&rates(&flows)) && !are_steady(hypothesis, &flows);
+    if !is_random {
         return None;
     }
     gain(rounds, &flows)?;
@@ -60,22 +56,32 @@ pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
         .sum()
 }
 
-/// Whether nearly all of these, which reach what they ask for, retransmit far more than typical.
-fn lose_unhindered(rounds: &Rounds, high: &[&Obs]) -> bool {
+/// Whether nearly all flows that fill what they ask for, with what they retransmit, retransmit far
+/// more than typical: nothing behind that is narrower, so that no full queue drops their segments.
+fn lose_unhindered(rounds: &Rounds, hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
+    let shares = flows.iter().filter_map(|obs| {
+        let share = obs.retransmitted_share?;
+        let sent = obs.bits_per_sec * (1.0 + share);
+        (sent >= (1.0 - NEGLIGIBLE) * asked(hypothesis, obs)).then_some(share)
+    });
+    let shares: Vec<f64> = shares.collect();
     let outlying = outlying_share(rounds);
-    let losing = high
-        .iter()
-        .filter(|obs| obs.retransmitted_share > Some(outlying));
-    high.len() >= MIN_SEEN && losing.count() as f64 >= (1.0 - MANY) * high.len() as f64
+    let losing = shares.iter().filter(|share| **share > outlying).count();
+    shares.len() >= MIN_SEEN && losing as f64 >= (1.0 - MANY) * shares.len() as f64
+}
+
+/// Whether most of the flows that are slow are steady: what cannot be exceeded is full. Random loss
+/// makes TCP swing.
+fn are_steady(hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
+    let is_slow = |obs: &&&Obs| obs.bits_per_sec < FULL * asked(hypothesis, obs);
+    let slow: Vec<&&Obs> = flows.iter().filter(is_slow).collect();
+    let steady = slow.iter().filter(|obs| obs.is_steady).count();
+    2 * steady > slow.len()
 }
 
 /// Flows that retransmit more than this are outliers.
 fn outlying_share(rounds: &Rounds) -> f64 {
     LOSSY.max(TIMES_TYPICAL * rounds.loss.typical_share)
-}
-
-fn is_low(hypothesis: &Hypothesis, obs: &Obs) -> bool {
-    obs.bits_per_sec < FULL * asked(hypothesis, obs)
 }
 
 fn asked(hypothesis: &Hypothesis, obs: &Obs) -> f64 {
@@ -119,13 +125,16 @@ fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
     };
     let met = partners(|obs| obs.src).max(partners(|obs| obs.dst));
     let stands_out = median(&shares)? > outlying_share(rounds);
-    let rates: Vec<f64> = flows.iter().map(|obs| obs.bits_per_sec).collect();
-    let is_known = shares.len() >= MIN_SEEN && met > 1 && is_scattered(&rates);
+    let is_known = shares.len() >= MIN_SEEN && met > 1;
     if stands_out && is_known {
         raw_gain(rounds, flows)
     } else {
         None
     }
+}
+
+fn rates(flows: &[&Obs]) -> Vec<f64> {
+    flows.iter().map(|obs| obs.bits_per_sec).collect()
 }
 
 /// What is full, or shaped, gives its flows one rate that they cannot exceed, and drops the rest;

@@ -57,6 +57,15 @@ pub(super) fn density(z: f64, sigma: f64, starvation: f64) -> f64 {
     core + below + ANYTHING / ANYTHING_SPAN
 }
 
+/// The same where random loss makes flows swing: as often as not a window is long enough between two
+/// losses to reach what the way carries, as steadily as without them.
+pub(super) fn swinging_density(z: f64, steady: f64, swing: f64, starvation: f64) -> f64 {
+    f64::midpoint(
+        density(z, steady, starvation),
+        density(z, swing, starvation),
+    )
+}
+
 /// Share of figures that are as predicted and yet so low that they speak against that by more than
 /// `nats`. Only timeouts are: of the core, at three deviations and more, there is a thousandth.
 pub(super) fn low_share(sigma: f64, starvation: f64, nats: f64) -> f64 {

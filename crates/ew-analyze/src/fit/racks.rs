@@ -5,7 +5,7 @@ use super::hypothesis::{Direction, Effect, Fabric, Hypothesis, Location, Part};
 use super::members::{self, Posterior};
 use super::noise::{ISOLATED_SIGMA, MAX_DEFICIT, SPLIT_SIGMA, log_kernel};
 use super::rounds::Rounds;
-use super::search::{COARSE, Search, fabric_value, part_value};
+use super::search::{COARSE, FINEST, Search, fabric_value, part_value};
 use super::sums::{ABOVE, OWN_QUANTILES, SUM_QUANTILES, sums};
 use super::{loss, pairs, pods};
 use crate::criteria::{EQUAL, MIN_EFFECT, NEGLIGIBLE, SIGNIFICANT};
@@ -55,7 +55,7 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
         if let Some((_, mut best)) = best {
             search.climb(&mut best, fabric_value, &COARSE);
             fit_split(search, &mut best);
-            search.climb(&mut best, fabric_value, &super::search::FINE);
+            search.climb(&mut best, fabric_value, &FINEST);
             let worth = search.worth(&best);
             // Uplinks in proportion, which are first, claim less about the greater racks: they stay
             // where equal ones explain as much.

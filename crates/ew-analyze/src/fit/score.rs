@@ -3,7 +3,7 @@
 use super::filling::{Filling, PRIVATE, Share, Strand};
 use super::hypothesis::{Capacities, Hypothesis};
 use super::noise::{
-    ISOLATED_SIGMA, OVERDISPERSION, PARTIAL_SIGMA, SPLIT_SIGMA, density, log_kernel,
+    ISOLATED_SIGMA, OVERDISPERSION, PARTIAL_SIGMA, SPLIT_SIGMA, log_kernel, swinging_density,
 };
 use super::obs::Obs;
 use super::rounds::{Round, Rounds, Sum, Sums};
@@ -334,11 +334,8 @@ impl SumScorer {
                 let others = PARTIAL_SIGMA * draw.partial;
                 (ISOLATED_SIGMA * ISOLATED_SIGMA + others * others + 0.25 * spread * spread).sqrt()
             };
-            density(
-                sum.ln_rate - log,
-                base.max(SPLIT_SIGMA * draw.lossy),
-                sum.doubt,
-            )
+            let swing = base.max(SPLIT_SIGMA * draw.lossy);
+            swinging_density(sum.ln_rate - log, base, swing, sum.doubt)
         };
         let mean = self.logs.iter().zip(draws).map(of_draw).sum::<f64>() / draws.len() as f64;
         mean.ln()
@@ -358,7 +355,9 @@ fn score_splits(
         let of_draw = |draw: &Vec<Predicted>| {
             let flow = &draw[slot];
             let z = obs.ln_rate - flow.bits_per_sec.max(1.0).ln();
-            density(z, flow_sigma(hypothesis, obs, flow), obs.doubt)
+            let steady = flow_sigma(hypothesis, obs, flow);
+            let swing = if flow.lossy { SPLIT_SIGMA } else { steady };
+            swinging_density(z, steady, swing, obs.doubt)
         };
         let mean = draws.iter().map(of_draw).sum::<f64>() / draws.len() as f64;
         score += weight * mean.ln();
@@ -367,9 +366,7 @@ fn score_splits(
 }
 
 fn flow_sigma(hypothesis: &Hypothesis, obs: &Obs, flow: &Predicted) -> f64 {
-    if flow.lossy {
-        SPLIT_SIGMA
-    } else if flow.users > 1.5 {
+    if flow.users > 1.5 {
         hypothesis.split_sigma / obs.streams.min(16.0).sqrt()
     } else {
         hypothesis.isolated_sigma
