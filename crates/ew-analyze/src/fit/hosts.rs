@@ -3,7 +3,7 @@
 
 use super::filling::PRIVATE;
 use super::hypothesis::{Capacities, Direction, Effect, Hypothesis, Location, Part};
-use super::noise::{OVERDISPERSION, SPLIT_SIGMA, log_kernel};
+use super::noise::{OVERDISPERSION, SPLIT_SIGMA, swinging_density};
 use super::obs::Obs;
 use super::rounds::Rounds;
 use super::score::isolated_kernel;
@@ -25,7 +25,7 @@ const MANY_HOSTS: usize = 64;
 const LOWEST: f64 = 0.03;
 const GRID: usize = 45;
 /// Shares of the rate that loss may leave.
-const LOSS_GRID: [f64; 8] = [0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.65, 0.8];
+const LOSS_GRID: [f64; 10] = [0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.65, 0.8, 0.93, 0.98];
 /// Partners that are asked whether it is they.
 const RIVALS: usize = 3;
 
@@ -184,7 +184,7 @@ fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
                 continue;
             }
             let slow = best_capacity(hypothesis, &flows, own);
-            let lossy = loss::of_side(rounds, host, direction)
+            let lossy = loss::of_side(rounds, hypothesis, host, direction)
                 .and_then(|gain| best_loss(hypothesis, &flows, gain));
             for (gain, effect) in slow.into_iter().chain(lossy) {
                 let part = Part {
@@ -284,7 +284,8 @@ fn best_loss(
         let of_flow = |flow: &&IsolatedFlow<'_>| {
             let z = flow.obs.ln_rate - (left * flow.predicted).ln();
             let without = isolated_kernel(hypothesis, flow.obs, flow.predicted);
-            log_kernel(z, SPLIT_SIGMA, flow.obs.doubt) - without
+            let steady = hypothesis.isolated_sigma;
+            swinging_density(z, steady, SPLIT_SIGMA, flow.obs.doubt).ln() - without
         };
         flows.iter().map(of_flow).sum()
     };

@@ -12,12 +12,18 @@ use ew_model::HostId;
 use std::collections::BTreeSet;
 
 /// Evidence of retransmissions for loss in a direction, nats. `None` where they are no outlier.
-pub(super) fn of_side(rounds: &Rounds, host: HostId, direction: Direction) -> Option<f64> {
+pub(super) fn of_side(
+    rounds: &Rounds,
+    hypothesis: &Hypothesis,
+    host: HostId,
+    direction: Direction,
+) -> Option<f64> {
     if direction == Direction::Both {
         return None;
     }
     let flows = flows_of(rounds, Location::Host(host, direction), None);
-    gain(rounds, &flows).filter(|_| is_scattered(&rates(&flows)))
+    let is_random = is_scattered(&rates(&flows)) || lose_unhindered(rounds, hypothesis, &flows);
+    gain(rounds, &flows).filter(|_| is_random)
 }
 
 /// The share of their rate that is left to flows through a rack's uplink, before it is fitted.
@@ -56,13 +62,14 @@ pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
         .sum()
 }
 
-/// Whether nearly all flows that fill what they ask for, with what they retransmit, retransmit far
-/// more than typical: nothing behind that is narrower, so that no full queue drops their segments.
+/// Whether nearly all flows that fill their sender's link, with what they retransmit, retransmit far
+/// more than typical: no queue behind that is full, so that none drops their segments.
 fn lose_unhindered(rounds: &Rounds, hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
     let shares = flows.iter().filter_map(|obs| {
         let share = obs.retransmitted_share?;
         let sent = obs.bits_per_sec * (1.0 + share);
-        (sent >= (1.0 - NEGLIGIBLE) * asked(hypothesis, obs)).then_some(share)
+        let link = hypothesis.class_rate(obs.src.index());
+        (sent >= (1.0 - NEGLIGIBLE) * link).then_some(share)
     });
     let shares: Vec<f64> = shares.collect();
     let outlying = outlying_share(rounds);
@@ -85,7 +92,7 @@ fn outlying_share(rounds: &Rounds) -> f64 {
 }
 
 fn asked(hypothesis: &Hypothesis, obs: &Obs) -> f64 {
-    let of = |host: HostId| hypothesis.classes[hypothesis.class_of[host.index()]];
+    let of = |host: HostId| hypothesis.class_rate(host.index());
     of(obs.src).min(of(obs.dst))
 }
 

@@ -29,7 +29,10 @@ fn findings(case: &Case<'_>, host: HostId) -> Option<Vec<Finding>> {
     let tx = slow.get(&Side::Tx(host));
     let rx = slow.get(&Side::Rx(host));
     // Why is asked of few: each question compares a host with all others.
-    worse((tx, rx), typical)?;
+    let worse = worse((tx, rx))?;
+    if !(is_slow(worse, typical) || worse.lossy) {
+        return None;
+    }
     let why = |tx: bool, rx: bool| why::explain(case, &Suspect { host, tx, rx });
     let of_tx = tx.and_then(|_| why(true, false));
     let of_rx = rx.and_then(|_| why(false, true));
@@ -51,7 +54,8 @@ fn is_one_link(tx: Option<&SlowSide>, rx: Option<&SlowSide>, of_tx: &Why) -> boo
     of_tx.cause() == Cause::LinkSpeed && (tx.rate.value / rx.rate.value).ln().abs() < -SLOW.ln()
 }
 
-/// `None` when neither side is slow enough.
+/// `None` when neither side is slow enough. A link that loses packets is reported whatever TCP makes
+/// of it.
 fn finding(
     case: &Case<'_>,
     host: HostId,
@@ -59,7 +63,10 @@ fn finding(
     typical: &Estimate,
     why: Option<Why>,
 ) -> Option<Finding> {
-    let worse = worse((tx, rx), typical)?;
+    let worse = worse((tx, rx))?;
+    if !(is_slow(worse, typical) || matches!(why, Some(Why::LossOnLink(_)))) {
+        return None;
+    }
     let (symptom, alone) = kinds(tx.is_some(), rx.is_some());
     let cause = why.as_ref().map_or(alone, Why::cause);
     Some(Finding {
@@ -90,14 +97,15 @@ fn alone_in(case: &Case<'_>, host: HostId) -> Option<RackId> {
     (is_alone && inventory.racks.len() > 1).then_some(own)
 }
 
-/// The slower side, where it is slow enough to be reported.
-fn worse<'a>(
-    (tx, rx): (Option<&'a SlowSide>, Option<&'a SlowSide>),
-    typical: &Estimate,
-) -> Option<&'a SlowSide> {
-    let sides = [tx, rx].into_iter().flatten();
-    let worse = sides.min_by(|a, b| a.rate.value.total_cmp(&b.rate.value))?;
-    (worse.rate.value <= (1.0 - MIN_EFFECT) * typical.value).then_some(worse)
+/// The slower side.
+fn worse<'a>(sides: (Option<&'a SlowSide>, Option<&'a SlowSide>)) -> Option<&'a SlowSide> {
+    let sides = [sides.0, sides.1].into_iter().flatten();
+    sides.min_by(|a, b| a.rate.value.total_cmp(&b.rate.value))
+}
+
+/// Whether it is slow enough to be reported.
+fn is_slow(side: &SlowSide, typical: &Estimate) -> bool {
+    side.rate.value <= (1.0 - MIN_EFFECT) * typical.value
 }
 
 /// What it does to the rates, and the cause where no deeper one is found.
