@@ -10,10 +10,11 @@ use super::lost::{LostLocation, LostMember};
 use super::members::BadMember;
 use super::scope::Scope;
 use super::traces::Traces;
-use crate::criteria::{EQUAL, FAULT_ODDS, MANY, MIN_SEEN};
-use crate::fit::{ANYTHING, Direction};
+use crate::criteria::{EQUAL, FAULT_ODDS, MANY, MIN_SEEN, SIGNIFICANT};
+use crate::fit::{ANYTHING, Direction, retransmitted_share};
 use crate::observations::{Observations, StageView};
 use crate::quality::Quality;
+use crate::stats::median;
 use ew_model::HostId;
 use ew_model::scenario::Pattern;
 use ew_model::workload::SourcePorts;
@@ -99,6 +100,8 @@ struct Tried {
     failed: f64,
     /// Connections of each flow.
     connections: f64,
+    /// Share of the flows that would not begin without a black hole.
+    typical: f64,
 }
 
 /// The black hole that explains the flows that never began, if one does. Of hosts short of CPU
@@ -108,7 +111,7 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
     if !quality.had_cpu() {
         return None;
     }
-    let tried: Vec<Tried> = observations
+    let stages: Vec<&StageView<'_>> = observations
         .stages
         .iter()
         .filter(|stage| {
@@ -117,11 +120,14 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
                 Pattern::Pods { .. } | Pattern::Congestion { .. }
             )
         })
+        .collect();
+    let mut tried: Vec<Tried> = stages
+        .iter()
         .flat_map(|stage| of_stage(observations, stage))
         .collect();
+    expect(&mut tried, &random_loss(observations, &stages));
     let hosts: BTreeSet<HostId> = tried.iter().flat_map(|one| [one.src, one.dst]).collect();
     let racks = observations.inventory().racks.len();
-    let typical = typical_share(&tried);
     let price = |suspect: &Suspect| {
         let locations = match suspect {
             Suspect::Path(_) => racks + 1,
@@ -134,7 +140,7 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
     let mut explained: Vec<(f64, f64, Suspect)> = suspected
         .iter()
         .map(|(suspect, inside)| {
-            let (gain, share) = best_share(inside, typical);
+            let (gain, share) = best_share(inside);
             (gain - price(suspect), share, *suspect)
         })
         .collect();
@@ -195,16 +201,53 @@ fn of_stage(observations: &Observations<'_>, stage: &StageView<'_>) -> Vec<Tried
             failed
         },
         connections: f64::from(stage.stage.workload.streams.max(1)),
+        typical: 0.0,
     };
     counts.into_iter().map(tried).collect()
 }
 
-/// Share of the intra-rack flows that never begin: what keeps those is no path between racks.
-fn typical_share(tried: &[Tried]) -> f64 {
+/// Two racks, the lower index first.
+type Racks = (usize, usize);
+
+fn unordered((from, to): Racks) -> Racks {
+    (from.min(to), from.max(to))
+}
+
+/// Share of segments that flows between two racks lose in any stage, whatever its load: full queues
+/// lose in some.
+fn random_loss(observations: &Observations<'_>, stages: &[&StageView<'_>]) -> BTreeMap<Racks, f64> {
+    let rack = |host| Some(observations.inventory().rack_of(host)?.index());
+    let mut least: BTreeMap<Racks, f64> = BTreeMap::new();
+    for stage in stages {
+        let mut shares: BTreeMap<Racks, Vec<f64>> = BTreeMap::new();
+        for row in stage.rounds.iter().flat_map(|round| &round.records) {
+            let racks = rack(row.src).zip(rack(row.dst)).filter(|(a, b)| a != b);
+            if let Some((racks, share)) = racks.zip(retransmitted_share(row)) {
+                shares.entry(unordered(racks)).or_default().push(share);
+            }
+        }
+        for (racks, shares) in shares {
+            let of_stage = median(&shares).unwrap_or(0.0);
+            let least = least.entry(racks).or_insert(of_stage);
+            *least = least.min(of_stage);
+        }
+    }
+    least
+}
+
+/// What keeps intra-rack flows from beginning is no path between racks; cross-rack ones do not begin
+/// either where the segment that opens a connection, or its answer, is lost at random.
+fn expect(tried: &mut [Tried], random_loss: &BTreeMap<Racks, f64>) {
     let inside = || tried.iter().filter(|one| one.racks.is_none());
     let flows: f64 = inside().map(|one| one.flows).sum();
     let failed: f64 = inside().map(|one| one.failed).sum();
-    (failed / flows.max(1.0)).max(ANYTHING)
+    let everywhere = (failed / flows.max(1.0)).max(ANYTHING);
+    for one in tried {
+        let lost = (one.racks).and_then(|racks| random_loss.get(&unordered(racks)));
+        let passes = (1.0 - lost.copied().unwrap_or(0.0)).max(0.0);
+        let opens = passes.powf(2.0 * one.connections);
+        one.typical = (1.0 - (1.0 - everywhere) * opens).min(1.0 - SIGNIFICANT);
+    }
 }
 
 /// Everything that keeps a pair's flows from beginning if it is at fault.
@@ -214,7 +257,8 @@ fn suspects(one: &Tried) -> Vec<Suspect> {
     if let Some((from, to)) = one.racks {
         let path = |rack| Suspect::Path(Scope::Rack(rack, Direction::Both));
         all.extend([path(from), path(to), Suspect::Path(Scope::Everywhere)]);
-        all.push(Suspect::Racks(from.min(to), from.max(to)));
+        let (one, other) = unordered((from, to));
+        all.push(Suspect::Racks(one, other));
     }
     all
 }
@@ -241,16 +285,16 @@ fn suspected(tried: &[Tried]) -> BTreeMap<Suspect, Vec<&Tried>> {
 
 /// What is gained, in nats, when the connections inside a suspect are lost with the likeliest share
 /// of them, and that share.
-fn best_share(inside: &[&Tried], typical: f64) -> (f64, f64) {
+fn best_share(inside: &[&Tried]) -> (f64, f64) {
     let gain = |lost: f64| {
         inside
             .iter()
             .map(|one| {
-                let begins = (1.0 - typical) * (1.0 - lost).powf(one.connections);
+                let begins = (1.0 - one.typical) * (1.0 - lost).powf(one.connections);
                 let of = |begins: f64| {
                     one.failed * (1.0 - begins).ln() + (one.flows - one.failed) * begins.ln()
                 };
-                of(begins) - of(1.0 - typical)
+                of(begins) - of(1.0 - one.typical)
             })
             .sum::<f64>()
     };
