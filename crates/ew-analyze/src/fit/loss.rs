@@ -26,6 +26,12 @@ pub(super) fn of_side(
     gain(rounds, &flows).filter(|_| is_random)
 }
 
+/// Whether nearly all flows of a side that fill their sender's link lose, which proves random loss
+/// whatever it leaves of their rates.
+pub(super) fn is_proven(rounds: &Rounds, hypothesis: &Hypothesis, side: Location) -> bool {
+    lose_unhindered(rounds, hypothesis, &flows_of(rounds, side, None))
+}
+
 /// The share of their rate that is left to flows through a rack's uplink, before it is fitted.
 /// `None` where nothing speaks for loss.
 pub(super) fn of_rack(
@@ -63,9 +69,13 @@ pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
 }
 
 /// Whether nearly all flows that fill their sender's link, with what they retransmit, retransmit far
-/// more than typical: no queue behind that is full, so that none drops their segments.
+/// more than typical: no queue behind that is full, so that none drops their segments. One of
+/// several links may be full while the others are not.
 fn lose_unhindered(rounds: &Rounds, hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
-    let shares = flows.iter().filter_map(|obs| {
+    let has_one_link = |host: HostId| rounds.members[host.index()] <= 1;
+    let flows = flows.iter();
+    let between_links = flows.filter(|obs| has_one_link(obs.src) && has_one_link(obs.dst));
+    let shares = between_links.filter_map(|obs| {
         let share = obs.retransmitted_share?;
         let sent = obs.bits_per_sec * (1.0 + share);
         let link = hypothesis.class_rate(obs.src.index());

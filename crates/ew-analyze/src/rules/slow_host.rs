@@ -30,7 +30,7 @@ fn findings(case: &Case<'_>, host: HostId) -> Option<Vec<Finding>> {
     let rx = slow.get(&Side::Rx(host));
     // Why is asked of few: each question compares a host with all others.
     let worse = worse((tx, rx))?;
-    if !(is_slow(worse, typical) || worse.lossy) {
+    if !(is_slow(worse, typical) || worse.loses_unhindered) {
         return None;
     }
     let why = |tx: bool, rx: bool| why::explain(case, &Suspect { host, tx, rx });
@@ -64,7 +64,8 @@ fn finding(
     why: Option<Why>,
 ) -> Option<Finding> {
     let worse = worse((tx, rx))?;
-    if !(is_slow(worse, typical) || matches!(why, Some(Why::LossOnLink(_)))) {
+    let is_lossy = worse.loses_unhindered && matches!(why, Some(Why::LossOnLink(_)));
+    if !(is_slow(worse, typical) || is_lossy) {
         return None;
     }
     let (symptom, alone) = kinds(tx.is_some(), rx.is_some());
