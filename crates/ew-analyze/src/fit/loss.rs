@@ -69,13 +69,9 @@ pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
 }
 
 /// Whether nearly all flows that fill their sender's link, with what they retransmit, retransmit far
-/// more than typical: no queue behind that is full, so that none drops their segments. One of
-/// several links may be full while the others are not.
+/// more than typical: no queue behind that is full, so that none drops their segments.
 fn lose_unhindered(rounds: &Rounds, hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
-    let has_one_link = |host: HostId| rounds.members[host.index()] <= 1;
-    let flows = flows.iter();
-    let between_links = flows.filter(|obs| has_one_link(obs.src) && has_one_link(obs.dst));
-    let shares = between_links.filter_map(|obs| {
+    let shares = flows.iter().filter_map(|obs| {
         let share = obs.retransmitted_share?;
         let sent = obs.bits_per_sec * (1.0 + share);
         let link = hypothesis.class_rate(obs.src.index());
@@ -123,8 +119,15 @@ fn flows_of<'r>(
     };
     let isolated = rounds.loss.isolated.iter().map(|at| &rounds.obs[*at]);
     isolated
-        .filter(|obs| location.carries(obs) && !fills(obs))
+        .filter(|obs| location.carries(obs) && !fills(obs) && !may_share_link(rounds, obs))
         .collect()
+}
+
+/// Whether hashes may put several connections of a flow on one of a host's links, which is full then
+/// while the others are not.
+fn may_share_link(rounds: &Rounds, obs: &Obs) -> bool {
+    let has_several = |host: HostId| rounds.members[host.index()] > 1;
+    obs.streams > 1.5 && (has_several(obs.src) || has_several(obs.dst))
 }
 
 /// `None` unless enough flows, with enough partners, retransmit far more than typical.
