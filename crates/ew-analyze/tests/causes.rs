@@ -580,6 +580,31 @@ fn retransmissions_of_a_host_at_full_rate_accuse_nobody() {
 }
 
 #[test]
+fn goodput_that_lacks_just_what_is_repeated_shows_loss() {
+    let (shown, host) = run(Slow::Nowhere);
+    let of_host = with_rows(shown, |row| {
+        let own = row.src == host || row.dst == host;
+        lose(row, if own { 0.02 } else { 0.0002 }, false);
+        if let Some(receiver) = row.receiver.as_mut().filter(|_| own) {
+            receiver.bytes = receiver.bytes * 98 / 100;
+        }
+    });
+    let (from, to) = (RackId(0), RackId(1));
+    for (analysis, subject) in [
+        (analyze(&of_host), Subject::Host { host }),
+        (
+            lossy_across(|_| true, |_| 0.97),
+            Subject::RackPair { from, to },
+        ),
+    ] {
+        let losses = analysis.verdict.findings.iter();
+        let losses = losses.filter(|found| found.cause == Cause::Loss);
+        let subjects: Vec<Subject> = losses.map(|found| found.subject).collect();
+        assert_eq!(subjects, [subject]);
+    }
+}
+
+#[test]
 fn what_everybody_loses_accuses_nobody() {
     let (shown, _) = run(Slow::Nowhere);
     let analysis = analyze(&with_rows(shown, |row| lose(row, 0.01, false)));

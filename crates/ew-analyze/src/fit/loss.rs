@@ -68,19 +68,23 @@ pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
         .sum()
 }
 
-/// Whether nearly all flows that fill their sender's link, with what they retransmit, retransmit far
-/// more than typical: no queue behind that is full, so that none drops their segments.
+/// Whether nearly all flows that fill their sender's link with what they retransmit, and lack just
+/// that, retransmit far more than typical: no queue behind that is full, so that none drops their
+/// segments. Retransmissions that cost nothing prove nothing.
 fn lose_unhindered(rounds: &Rounds, hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
-    let shares = flows.iter().filter_map(|obs| {
-        let share = obs.retransmitted_share?;
-        let sent = obs.bits_per_sec * (1.0 + share);
-        let link = hypothesis.class_rate(obs.src.index());
-        (sent >= (1.0 - NEGLIGIBLE) * link).then_some(share)
-    });
-    let shares: Vec<f64> = shares.collect();
     let outlying = outlying_share(rounds);
-    let losing = shares.iter().filter(|share| **share > outlying).count();
-    shares.len() >= MIN_SEEN && losing as f64 >= (1.0 - MANY) * shares.len() as f64
+    let (mut filling, mut losing) = (0, 0);
+    for obs in flows {
+        let Some(share) = obs.retransmitted_share else {
+            continue;
+        };
+        let filled = obs.bits_per_sec * (1.0 + share) / hypothesis.class_rate(obs.src.index());
+        if filled >= 1.0 - NEGLIGIBLE {
+            filling += 1;
+            losing += usize::from(filled <= 1.0 + NEGLIGIBLE && share > outlying);
+        }
+    }
+    filling >= MIN_SEEN && losing as f64 >= (1.0 - MANY) * filling as f64
 }
 
 /// Whether most of the flows that are slow are steady: what cannot be exceeded is full. Random loss
