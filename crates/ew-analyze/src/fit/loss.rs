@@ -68,23 +68,24 @@ pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
         .sum()
 }
 
-/// Whether nearly all flows that fill their sender's link with what they retransmit, and lack just
-/// that, retransmit far more than typical: no queue behind that is full, so that none drops their
-/// segments. Retransmissions that cost nothing prove nothing.
+/// Whether nearly all flows that fill their sender's link with what they retransmit, retransmit far
+/// more than typical: no queue behind that is full, so that none drops their segments. They must
+/// lack what they repeat, half of it or more: retransmissions that cost nothing prove nothing.
 fn lose_unhindered(rounds: &Rounds, hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
+    let filling = flows.iter().filter_map(|obs| {
+        let share = obs.retransmitted_share?;
+        let reached = obs.bits_per_sec / hypothesis.class_rate(obs.src.index());
+        (reached * (1.0 + share) >= 1.0 - NEGLIGIBLE).then_some((reached, share))
+    });
+    let (reached, shares): (Vec<f64>, Vec<f64>) = filling.unzip();
+    let Some((reached, repeated)) = median(&reached).zip(median(&shares)) else {
+        return false;
+    };
     let outlying = outlying_share(rounds);
-    let (mut filling, mut losing) = (0, 0);
-    for obs in flows {
-        let Some(share) = obs.retransmitted_share else {
-            continue;
-        };
-        let filled = obs.bits_per_sec * (1.0 + share) / hypothesis.class_rate(obs.src.index());
-        if filled >= 1.0 - NEGLIGIBLE {
-            filling += 1;
-            losing += usize::from(filled <= 1.0 + NEGLIGIBLE && share > outlying);
-        }
-    }
-    filling >= MIN_SEEN && losing as f64 >= (1.0 - MANY) * filling as f64
+    let losing = shares.iter().filter(|share| **share > outlying).count();
+    shares.len() >= MIN_SEEN
+        && losing as f64 >= (1.0 - MANY) * shares.len() as f64
+        && 1.0 - reached >= 0.5 * repeated
 }
 
 /// Whether most of the flows that are slow are steady: what cannot be exceeded is full. Random loss
