@@ -26,12 +26,6 @@ pub(super) fn of_side(
     gain(rounds, &flows).filter(|_| is_random)
 }
 
-/// Whether nearly all flows of a side that fill their sender's link lose, which proves random loss
-/// whatever it leaves of their rates.
-pub(super) fn is_proven(rounds: &Rounds, hypothesis: &Hypothesis, side: Location) -> bool {
-    lose_unhindered(rounds, hypothesis, &flows_of(rounds, side, None))
-}
-
 /// The share of their rate that is left to flows through a rack's uplink, before it is fitted.
 /// `None` where nothing speaks for loss.
 pub(super) fn of_rack(
@@ -68,20 +62,25 @@ pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
         .sum()
 }
 
+fn lose_unhindered(rounds: &Rounds, hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
+    let flows = flows.iter().filter_map(|obs| {
+        let link = hypothesis.class_rate(obs.src.index());
+        Some((obs.bits_per_sec / link, obs.retransmitted_share?))
+    });
+    are_unhindered(flows, rounds.loss.typical_share)
+}
+
 /// Whether nearly all flows that fill their sender's link with what they retransmit, retransmit far
 /// more than typical: no queue behind that is full, so that none drops their segments. They must
-/// lack what they repeat, half of it or more: retransmissions that cost nothing prove nothing.
-fn lose_unhindered(rounds: &Rounds, hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
-    let filling = flows.iter().filter_map(|obs| {
-        let share = obs.retransmitted_share?;
-        let reached = obs.bits_per_sec / hypothesis.class_rate(obs.src.index());
-        (reached * (1.0 + share) >= 1.0 - NEGLIGIBLE).then_some((reached, share))
-    });
-    let (reached, shares): (Vec<f64>, Vec<f64>) = filling.unzip();
+/// lack what they repeat, half of it or more: retransmissions that cost nothing prove nothing. Of
+/// each flow the share of the link that it reaches, and that of its segments that it retransmits.
+pub(crate) fn are_unhindered(flows: impl Iterator<Item = (f64, f64)>, typical_share: f64) -> bool {
+    let fills = |(reached, share): &(f64, f64)| reached * (1.0 + share) >= 1.0 - NEGLIGIBLE;
+    let (reached, shares): (Vec<f64>, Vec<f64>) = flows.filter(fills).unzip();
     let Some((reached, repeated)) = median(&reached).zip(median(&shares)) else {
         return false;
     };
-    let outlying = outlying_share(rounds);
+    let outlying = outlying_share(typical_share);
     let losing = shares.iter().filter(|share| **share > outlying).count();
     shares.len() >= MIN_SEEN
         && losing as f64 >= (1.0 - MANY) * shares.len() as f64
@@ -98,8 +97,8 @@ fn are_steady(hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
 }
 
 /// Flows that retransmit more than this are outliers.
-fn outlying_share(rounds: &Rounds) -> f64 {
-    LOSSY.max(TIMES_TYPICAL * rounds.loss.typical_share)
+fn outlying_share(typical_share: f64) -> f64 {
+    LOSSY.max(TIMES_TYPICAL * typical_share)
 }
 
 fn asked(hypothesis: &Hypothesis, obs: &Obs) -> f64 {
@@ -149,7 +148,7 @@ fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
             .len()
     };
     let met = partners(|obs| obs.src).max(partners(|obs| obs.dst));
-    let stands_out = median(&shares)? > outlying_share(rounds);
+    let stands_out = median(&shares)? > outlying_share(rounds.loss.typical_share);
     let is_known = shares.len() >= MIN_SEEN && met > 1;
     if stands_out && is_known {
         raw_gain(rounds, flows)

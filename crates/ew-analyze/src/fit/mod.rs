@@ -37,7 +37,7 @@ mod views;
 
 pub(crate) use classes::is_class;
 pub(crate) use hypothesis::{Direction, Effect, Location};
-pub(crate) use loss::is_scattered;
+pub(crate) use loss::{are_unhindered, is_scattered};
 pub(crate) use members::Posterior;
 pub(crate) use network::{Isolated, Network, PartFound, Side, SlowSide};
 pub(crate) use noise::{ANY_PART, ANYTHING, OVERDISPERSION};

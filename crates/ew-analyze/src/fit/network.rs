@@ -2,8 +2,7 @@
 
 use super::explain::{Found, rivals};
 use super::fitted::Fitted;
-use super::hypothesis::{Capacities, Direction, Effect, Fabric, Hypothesis, Location, Part};
-use super::loss;
+use super::hypothesis::{Capacities, Effect, Fabric, Hypothesis, Location, Part};
 use super::members::Posterior;
 use super::noise::{ISOLATED_SIGMA, LITTLE_STARVATION};
 use super::obs::Obs;
@@ -43,8 +42,6 @@ pub(crate) struct SlowSide {
     pub(crate) gain: f64,
     /// Random loss, and not a lower capacity.
     pub(crate) lossy: bool,
-    /// The same, and flows that fill their sender's link lose, too.
-    pub(crate) loses_unhindered: bool,
 }
 
 /// A part of the explanation, and what it is worth.
@@ -425,17 +422,11 @@ fn slow_side(fitted: &Fitted<'_>, part: &PartFound, side: Side) -> SlowSide {
         high: None,
         samples: 0,
     };
-    let lossy = matches!(part.effect, Effect::Loss(_));
-    let location = match side {
-        Side::Tx(host) => Location::Host(host, Direction::Tx),
-        Side::Rx(host) => Location::Host(host, Direction::Rx),
-    };
     SlowSide {
         rate: median_estimate(&rates).unwrap_or(fallback),
         partners: partners.len() as u32,
         gain: part.gain,
-        lossy,
-        loses_unhindered: lossy && loss::is_proven(fitted.rounds, fitted.hypothesis, location),
+        lossy: matches!(part.effect, Effect::Loss(_)),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Packets are lost on a host's link, or on the way between racks.
 
 use super::case::Case;
+use super::side_rates::peers_rate;
 use super::suspect::Suspect;
 use crate::basis::data_interface;
 use crate::criteria::{LOSSY, TIMES_TYPICAL};
 use crate::finding::{finding_of, plain};
-use crate::fit::{RackDirection, Side, is_scattered};
+use crate::fit::{RackDirection, Side, are_unhindered, is_scattered};
 use crate::stats::median;
 use crate::telemetry::Cover;
 use ew_model::finding::details::{CountedLoss, Directions, LossOnLink, LossyUplinks, Why};
@@ -83,6 +84,20 @@ fn side_loss(case: &Case<'_>, side: Side) -> Option<f64> {
     let own = case.network.isolated.iter().filter(|flow| flow.is_of(side));
     let rates: Vec<f64> = own.map(|flow| flow.bits_per_sec).collect();
     (slow.lossy || steady < 0.5 && is_scattered(&rates)).then_some(share)
+}
+
+/// Whether a host's link loses at random, which flows that fill it prove, whatever is left of their
+/// rates.
+pub(super) fn is_proven(case: &Case<'_>, host: HostId) -> bool {
+    [Side::Tx(host), Side::Rx(host)].into_iter().any(|side| {
+        let is_lossy = case.network.slow.get(&side).is_some_and(|slow| slow.lossy);
+        let own = case.network.isolated.iter().filter(|flow| flow.is_of(side));
+        let shares = own.filter_map(|flow| {
+            let link = peers_rate(case, flow.src)?.value;
+            Some((flow.bits_per_sec / link, flow.retransmitted_share?))
+        });
+        is_lossy && are_unhindered(shares, case.network.typical_loss)
+    })
 }
 
 fn of_rack(

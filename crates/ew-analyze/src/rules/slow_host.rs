@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::side_rates::{peers_rate, side_rates};
 use super::suspect::Suspect;
-use super::{link_speed, slow_pair, why};
+use super::{link_speed, path_loss, slow_pair, why};
 use crate::criteria::{MIN_EFFECT, SLOW};
 use crate::finding::{finding_of, quantity};
 use crate::fit::{Side, SlowSide};
@@ -30,7 +30,7 @@ fn findings(case: &Case<'_>, host: HostId) -> Option<Vec<Finding>> {
     let rx = slow.get(&Side::Rx(host));
     // Why is asked of few: each question compares a host with all others.
     let worse = worse((tx, rx))?;
-    if !(is_slow(worse, typical) || worse.loses_unhindered) {
+    if !(is_slow(worse, typical) || path_loss::is_proven(case, host)) {
         return None;
     }
     let why = |tx: bool, rx: bool| why::explain(case, &Suspect { host, tx, rx });
@@ -64,7 +64,7 @@ fn finding(
     why: Option<Why>,
 ) -> Option<Finding> {
     let worse = worse((tx, rx))?;
-    let is_lossy = worse.loses_unhindered && matches!(why, Some(Why::LossOnLink(_)));
+    let is_lossy = matches!(why, Some(Why::LossOnLink(_))) && path_loss::is_proven(case, host);
     if !(is_slow(worse, typical) || is_lossy) {
         return None;
     }
