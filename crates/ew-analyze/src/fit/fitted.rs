@@ -1,6 +1,7 @@
 //! The explanation with all it predicts, flow by flow.
 
 use super::filling::PRIVATE;
+use super::hashing::Links;
 use super::hypothesis::{Capacities, Fabric, Hypothesis, Location};
 use super::obs::Obs;
 use super::rounds::{Round, Rounds};
@@ -71,23 +72,55 @@ impl<'a> Fitted<'a> {
         round.alone[slot] && (is_host || is_pair) && predicted.users < 1.5
     }
 
+    /// By stage and round: what its flows should carry together, and what they did. Over hashed paths
+    /// that is no more than where no connection takes over what another leaves.
     pub(super) fn sums(&self) -> BTreeMap<(usize, usize), (f64, f64)> {
-        let rounds = self
-            .rounds
-            .rounds
-            .iter()
-            .zip(&self.predicted)
-            .filter(|(round, _)| !round.is_excused);
+        let narrower = |direction| self.hosts_of(direction).min(self.uplinks()[direction]);
+        let mut links = self.hashed_links(narrower);
+        let rounds = self.rounds.rounds.iter().zip(&self.predicted);
         let sum = |(round, predicted): (&Round, &Vec<Predicted>)| {
-            let measured = self
-                .rounds
-                .of(round)
-                .iter()
-                .map(|obs| obs.bits_per_sec)
-                .sum::<f64>();
-            let predicted = predicted.iter().map(|flow| flow.bits_per_sec).sum::<f64>();
-            ((round.stage, round.at), (predicted, measured))
+            let flows = self.rounds.of(round);
+            let measured = flows.iter().map(|obs| obs.bits_per_sec).sum::<f64>();
+            let (mut intra, mut crossing) = (0.0, 0.0);
+            for (obs, predicted) in flows.iter().zip(predicted) {
+                let sum = obs.racks.map_or(&mut intra, |_| &mut crossing);
+                *sum += predicted.bits_per_sec;
+            }
+            if let Some(links) = links.as_mut().filter(|_| crossing > 0.0) {
+                let out = links
+                    .carried_evenly(round)
+                    .into_iter()
+                    .take(self.rounds.racks);
+                crossing = out.map(|(_, carried)| carried).sum::<f64>().min(crossing);
+            }
+            ((round.stage, round.at), (intra + crossing, measured))
         };
-        rounds.map(sum).collect()
+        rounds
+            .filter(|(round, _)| !round.is_excused)
+            .map(sum)
+            .collect()
+    }
+
+    /// Capacities found of the racks' uplinks, out of all and then into all, bits per second.
+    pub(super) fn uplinks(&self) -> &[f64] {
+        let first = self.capacities.up(0, 0);
+        &self.capacities.bits_per_sec[first..first + 2 * self.rounds.racks]
+    }
+
+    /// What the hosts behind a direction of the uplinks can do, bits per second.
+    pub(super) fn hosts_of(&self, direction: usize) -> f64 {
+        let rack = direction % self.rounds.racks;
+        self.hypothesis.hosts_bits_per_sec(self.rounds, rack)
+    }
+
+    /// Links over which hashes spread connections, between racks as wide as `of_rack` has it. `None`
+    /// where the fit has hidden paths, and where nobody knows how many there are.
+    pub(super) fn hashed_links(&self, of_rack: impl Fn(usize) -> f64) -> Option<Links<'a>> {
+        let is_known = self.rounds.paths.most.is_some_and(|paths| paths > 1);
+        (self.capacities.paths == 1 && is_known).then(|| {
+            let of_host = |side: usize| self.capacities.bits_per_sec[side];
+            let connection = self.capacities.connection_bits_per_sec;
+            Links::new(self.rounds, of_host, of_rack, connection)
+        })
     }
 }

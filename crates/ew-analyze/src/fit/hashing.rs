@@ -143,11 +143,11 @@ impl<'r> Links<'r> {
 }
 
 impl Links<'_> {
-    /// Part of what its flows ask that a rack's direction carries in a round, mean over throws,
-    /// where no connection takes over what another leaves: each has its share of its hosts' links,
-    /// and of a path that is asked for too much as much less. TCP is between that and max-min
-    /// shares, the nearer to it the less it heeds loss.
-    pub(super) fn carried_evenly(&mut self, round: &Round) -> Vec<f64> {
+    /// What its flows ask of a rack's direction in a round, and what it carries of that, mean over
+    /// throws, bits per second, where no connection takes over what another leaves: each has its
+    /// share of its hosts' links, and of a path that is asked for too much as much less. TCP is
+    /// between that and max-min shares, the nearer to it the less it heeds loss.
+    pub(super) fn carried_evenly(&mut self, round: &Round) -> Vec<(f64, f64)> {
         let racks = self.spans[2 * self.rounds.hosts..].to_vec();
         let (mut asked, mut carried) = (vec![0.0; racks.len()], vec![0.0; racks.len()]);
         for throw in 0..THROWS {
@@ -162,8 +162,9 @@ impl Links<'_> {
             add_spans(&racks, &loads, &mut asked);
             add_spans(&racks, &self.loads(&arriving), &mut carried);
         }
-        let share = |(carried, asked): (f64, f64)| if asked > 0.0 { carried / asked } else { 1.0 };
-        carried.into_iter().zip(asked).map(share).collect()
+        let mean = |sum: f64| sum / THROWS as f64;
+        let asked = asked.into_iter().map(mean);
+        asked.zip(carried.into_iter().map(mean)).collect()
     }
 
     /// What each strand gets of its hosts' links, as all on them get as much; bits per second.

@@ -127,20 +127,13 @@ const CORRECTIONS: usize = 3;
 fn left_by_hashes(fitted: &Fitted<'_>) -> Vec<f64> {
     let rounds = fitted.rounds;
     let mut left = vec![1.0; 2 * rounds.racks];
-    if fitted.capacities.paths > 1 || rounds.paths.most.is_none_or(|paths| paths < 2) {
+    let Some(mut links) = fitted.hashed_links(|direction| fitted.hosts_of(direction)) else {
         return left;
-    }
-    let first = fitted.capacities.up(0, 0);
-    let found = &fitted.capacities.bits_per_sec[first..first + 2 * rounds.racks];
-    let of_rack = |at: usize| {
-        fitted
-            .hypothesis
-            .hosts_bits_per_sec(rounds, at % rounds.racks)
     };
-    let of_host = |side: usize| fitted.capacities.bits_per_sec[side];
-    let connection = fitted.capacities.connection_bits_per_sec;
-    let mut links = Links::new(rounds, of_host, of_rack, connection);
-    let shares = of_full_rounds(fitted, found, |round| links.carried_evenly(round));
+    let share = |(asked, carried): (f64, f64)| if asked > 0.0 { carried / asked } else { 1.0 };
+    let shares = of_full_rounds(fitted, fitted.uplinks(), |round| {
+        links.carried_evenly(round).into_iter().map(share).collect()
+    });
     let is_short = |at: usize| rounds.paths.short.contains(&(at % rounds.racks));
     for at in (0..left.len()).filter(|at| !is_short(*at)) {
         left[at] = shares[at].unwrap_or(1.0);

@@ -137,7 +137,9 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
     if share >= limit(&stage.stage.pattern) {
         return None;
     }
-    let cpu = busy_hosts(analysis).or_else(|| starved_hosts(stage));
+    let cpu = busy_hosts(analysis)
+        .filter(|_| !had_cpu(stage))
+        .or_else(|| starved_hosts(stage));
     let (cause, symptom) = match &cpu {
         Some(_) => (Cause::CoreSaturated, Some(Symptom::SlowStage)),
         None => (Cause::NotDetermined, None),
@@ -177,6 +179,24 @@ fn busy_hosts(analysis: &StageAnalysis) -> Option<NoCpuLeft> {
 
 /// Hosts whose CPUs others have, such as a hypervisor's other guests, are not busy and have none to
 /// spare either.
+/// Whether the ends of most flows are known to have had the CPU time that they asked for: what keeps
+/// CPUs busy may have had the rest.
+fn had_cpu(stage: &StageView<'_>) -> bool {
+    let flows = stage.rounds.iter().flat_map(|round| &round.records);
+    let (known, flows) = flows.fold((0, 0), |(known, flows), row| {
+        let ends = [row.sender.as_ref(), row.receiver.as_ref()];
+        let mut counts = ends
+            .into_iter()
+            .flatten()
+            .filter_map(|end| end.cpu.as_ref());
+        let is_known = counts.any(|cpu| cpu.engine_wait_ns.is_some());
+        (known + usize::from(is_known), flows + 1)
+    });
+    let starvations = stage.rounds.iter().flat_map(starvation);
+    let waited = starvations.filter(|starvation| *starvation > 0.0).count();
+    2 * known > flows && 2 * waited <= flows
+}
+
 fn starved_hosts(stage: &StageView<'_>) -> Option<NoCpuLeft> {
     let starvations: Vec<f64> = stage.rounds.iter().flat_map(starvation).collect();
     let flows = starvations.len();
