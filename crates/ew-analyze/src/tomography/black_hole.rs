@@ -10,7 +10,7 @@ use super::lost::{LostLocation, LostMember};
 use super::members::BadMember;
 use super::scope::Scope;
 use super::traces::Traces;
-use crate::criteria::{EQUAL, FAULT_ODDS, MANY, MIN_SEEN, SIGNIFICANT};
+use crate::criteria::{EQUAL, FAULT_ODDS, LOSSY, MANY, MIN_SEEN, SIGNIFICANT};
 use crate::fit::{ANYTHING, Direction, retransmitted_share};
 use crate::observations::{Observations, StageView};
 use crate::quality::Quality;
@@ -214,7 +214,7 @@ fn unordered((from, to): Racks) -> Racks {
 }
 
 /// Share of segments that flows between two racks lose in any stage, whatever its load: full queues
-/// lose in some.
+/// lose in some, and a little in all. Only those that lose more are in it.
 fn random_loss(observations: &Observations<'_>, stages: &[&StageView<'_>]) -> BTreeMap<Racks, f64> {
     let rack = |host| Some(observations.inventory().rack_of(host)?.index());
     let mut least: BTreeMap<Racks, f64> = BTreeMap::new();
@@ -232,6 +232,7 @@ fn random_loss(observations: &Observations<'_>, stages: &[&StageView<'_>]) -> BT
             *least = least.min(of_stage);
         }
     }
+    least.retain(|_, share| *share >= LOSSY);
     least
 }
 
