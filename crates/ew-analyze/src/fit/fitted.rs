@@ -72,8 +72,8 @@ impl<'a> Fitted<'a> {
         round.alone[slot] && (is_host || is_pair) && predicted.users < 1.5
     }
 
-    /// By stage and round: what its flows should carry together, and what they did. Over hashed paths
-    /// that is no more than where no connection takes over what another leaves.
+    /// By stage and round: what its flows should carry together, and what they did. Over hashed
+    /// paths that is no more than where no connection takes over what another leaves.
     pub(super) fn sums(&self) -> BTreeMap<(usize, usize), (f64, f64)> {
         let narrower = |direction| self.hosts_of(direction).min(self.uplinks()[direction]);
         let mut links = self.hashed_links(narrower);
@@ -113,8 +113,8 @@ impl<'a> Fitted<'a> {
         self.hypothesis.hosts_bits_per_sec(self.rounds, rack)
     }
 
-    /// Links over which hashes spread connections, between racks as wide as `of_rack` has it. `None`
-    /// where the fit has hidden paths, and where nobody knows how many there are.
+    /// Links over which hashes spread connections, between racks as wide as `of_rack` has it.
+    /// `None` where the fit has hidden paths, and where nobody knows how many there are.
     pub(super) fn hashed_links(&self, of_rack: impl Fn(usize) -> f64) -> Option<Links<'a>> {
         let is_known = self.rounds.paths.most.is_some_and(|paths| paths > 1);
         (self.capacities.paths == 1 && is_known).then(|| {

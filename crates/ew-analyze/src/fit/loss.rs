@@ -127,8 +127,8 @@ fn flows_of<'r>(
         .collect()
 }
 
-/// Whether hashes may put several connections of a flow on one of a host's links, which is full then
-/// while the others are not.
+/// Whether hashes may put several connections of a flow on one of a host's links, which is full
+/// then while the others are not.
 fn may_share_link(rounds: &Rounds, obs: &Obs) -> bool {
     let has_several = |host: HostId| rounds.members[host.index()] > 1;
     obs.streams > 1.5 && (has_several(obs.src) || has_several(obs.dst))

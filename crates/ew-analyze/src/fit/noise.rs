@@ -57,8 +57,8 @@ pub(super) fn density(z: f64, sigma: f64, starvation: f64) -> f64 {
     core + below + ANYTHING / ANYTHING_SPAN
 }
 
-/// The same where random loss makes flows swing: as often as not a window is long enough between two
-/// losses to reach what the way carries, as steadily as without them.
+/// The same where random loss makes flows swing: as often as not a window is long enough between
+/// two losses to reach what the way carries, as steadily as without them.
 pub(super) fn swinging_density(z: f64, steady: f64, swing: f64, starvation: f64) -> f64 {
     f64::midpoint(
         density(z, steady, starvation),

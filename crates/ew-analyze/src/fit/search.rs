@@ -67,8 +67,8 @@ const MAX_STEPS: usize = 6;
 /// Step sizes, coarse to fine.
 pub(super) const COARSE: [f64; 3] = [1.10, 1.03, 1.01];
 pub(super) const FINE: [f64; 2] = [1.03, 1.01];
-/// What ties racks limits most flows: a value half a per cent off costs more than a part would, that
-/// makes up for it.
+/// What ties racks limits most flows: a value half a per cent off costs more than a part would,
+/// that makes up for it.
 pub(super) const FINEST: [f64; 3] = [1.03, 1.01, 1.003];
 
 pub(super) fn fabric_value(hypothesis: &mut Hypothesis) -> Option<&mut f64> {

@@ -62,8 +62,7 @@ fn used(fitted: &Fitted<'_>) -> Vec<f64> {
     if fitted.capacities.paths > 1 {
         return used;
     }
-    let first = fitted.capacities.up(0, 0);
-    let found = &fitted.capacities.bits_per_sec[first..first + 2 * rounds.racks];
+    let found = fitted.uplinks();
     let has_limit = |at: usize| found[at].is_finite();
     let of_host = |side: usize| fitted.capacities.bits_per_sec[side];
     for _ in 0..CORRECTIONS {

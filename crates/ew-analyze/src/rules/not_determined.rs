@@ -177,10 +177,9 @@ fn busy_hosts(analysis: &StageAnalysis) -> Option<NoCpuLeft> {
     Some(found)
 }
 
-/// Hosts whose CPUs others have, such as a hypervisor's other guests, are not busy and have none to
-/// spare either.
-/// Whether the ends of most flows are known to have had the CPU time that they asked for: what keeps
-/// CPUs busy may have had the rest.
+/// Hosts whose CPUs others have, such as a hypervisor's other guests, are not busy and have none
+/// to spare either. Whether the ends of most flows are known to have had the CPU time that they
+/// asked for: what keeps CPUs busy may have had the rest.
 fn had_cpu(stage: &StageView<'_>) -> bool {
     let flows = stage.rounds.iter().flat_map(|round| &round.records);
     let (known, flows) = flows.fold((0, 0), |(known, flows), row| {

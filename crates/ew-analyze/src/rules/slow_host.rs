@@ -54,8 +54,8 @@ fn is_one_link(tx: Option<&SlowSide>, rx: Option<&SlowSide>, of_tx: &Why) -> boo
     of_tx.cause() == Cause::LinkSpeed && (tx.rate.value / rx.rate.value).ln().abs() < -SLOW.ln()
 }
 
-/// `None` when neither side is slow enough. A link that loses packets is reported whatever TCP makes
-/// of it.
+/// `None` when neither side is slow enough. A link that loses packets is reported whatever TCP
+/// makes of it.
 fn finding(
     case: &Case<'_>,
     host: HostId,

@@ -236,8 +236,8 @@ fn random_loss(observations: &Observations<'_>, stages: &[&StageView<'_>]) -> BT
     least
 }
 
-/// What keeps intra-rack flows from beginning is no path between racks; cross-rack ones do not begin
-/// either where the segment that opens a connection, or its answer, is lost at random.
+/// What keeps intra-rack flows from beginning is no path between racks; cross-rack ones do not
+/// begin either where the segment that opens a connection, or its answer, is lost at random.
 fn expect(tried: &mut [Tried], random_loss: &BTreeMap<Racks, f64>) {
     let inside = || tried.iter().filter(|one| one.racks.is_none());
     let flows: f64 = inside().map(|one| one.flows).sum();
@@ -305,4 +305,35 @@ fn best_share(inside: &[&Tried]) -> (f64, f64) {
         .map(|share| (gain(share), share))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .unwrap_or((0.0, 0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Flows of one connection, intra-rack and cross-rack, so many of which never began.
+    fn tried(failed: f64) -> Vec<Tried> {
+        let of = |racks, flows, failed| Tried {
+            src: HostId(0),
+            dst: HostId(1),
+            racks,
+            flows,
+            failed,
+            connections: 1.0,
+            typical: 0.0,
+        };
+        vec![of(None, 80.0, 0.0), of(Some((1, 0)), 80.0, failed)]
+    }
+
+    #[test]
+    fn connections_that_random_loss_keeps_from_opening_are_in_no_hole() {
+        let gain = |lost: f64| {
+            let mut tried = tried(7.0);
+            expect(&mut tried, &BTreeMap::from([((0, 1), lost)]));
+            best_share(&[&tried[1]]).0
+        };
+        assert!(gain(0.0) > 10.0, "{}", gain(0.0));
+        // The segment that opens, or its answer: 11% of them.
+        assert!(gain(0.059) < 0.1, "{}", gain(0.059));
+    }
 }
