@@ -177,9 +177,8 @@ fn busy_hosts(analysis: &StageAnalysis) -> Option<NoCpuLeft> {
     Some(found)
 }
 
-/// Hosts whose CPUs others have, such as a hypervisor's other guests, are not busy and have none
-/// to spare either. Whether the ends of most flows are known to have had the CPU time that they
-/// asked for: what keeps CPUs busy may have had the rest.
+/// Whether the ends of most flows are known to have had the CPU time that they asked for: what
+/// keeps CPUs busy may have had the rest.
 fn had_cpu(stage: &StageView<'_>) -> bool {
     let flows = stage.rounds.iter().flat_map(|round| &round.records);
     let (known, flows) = flows.fold((0, 0), |(known, flows), row| {
@@ -196,6 +195,8 @@ fn had_cpu(stage: &StageView<'_>) -> bool {
     2 * known > flows && 2 * waited <= flows
 }
 
+/// Hosts whose CPUs others have, such as a hypervisor's other guests, are not busy and have none to
+/// spare either.
 fn starved_hosts(stage: &StageView<'_>) -> Option<NoCpuLeft> {
     let starvations: Vec<f64> = stage.rounds.iter().flat_map(starvation).collect();
     let flows = starvations.len();
