@@ -41,7 +41,7 @@ def truth_of(record):
     return {
         "family": family(record),
         "axes": [f"{len(racks)} racks", f"engines waited {100 * wait_share:.0f}% for CPU"],
-        "faults": [] if record["healthy"] else [fault for fault in (fault_of(fault, racks) for fault in record["faults"]) if fault],
+        "faults": [] if record["healthy"] else list(filter(None, (fault_of(fault, racks) for fault in record["faults"]))),
         "ratios": [{way: ratio(rack, way) for way in ("up", "down")} for rack in racks],
         "pod_ratio": pod_ratio(record["topology"]),
         "paths": max(len(rack["paths"]) for rack in racks),
@@ -91,6 +91,7 @@ NIC_DIRECTIONS = {"nic": "both", "tx": "up", "rx": "down"}
 
 
 def host_fault(fault, word, racks):
+    """Of its link, or what its own counters show."""
     hosts = [host for rack in racks for host in rack["hosts"]]
     at = [host["name"] for host in hosts].index(fault["target"])
     if word not in NIC_DIRECTIONS:
