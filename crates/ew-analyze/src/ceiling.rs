@@ -1,11 +1,11 @@
 //! What each stage reached of what its hosts' links could carry, whatever lies between them.
 
-use crate::basis::Reference;
-use crate::observations::{Observations, StageView};
-use crate::stats::median;
+use ew_evidence::basis::Reference;
+use ew_evidence::observations::{Observations, StageView};
 use ew_model::Inventory;
 use ew_model::analysis::StageCeiling;
 use ew_plan::expectation::{Capacities, max_min};
+use ew_stats::median;
 
 /// Per stage; `None` where no line rate is known, and for stages without rates.
 pub(crate) fn ceilings(

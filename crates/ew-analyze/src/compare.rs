@@ -9,8 +9,8 @@ mod outliers;
 mod values;
 
 use crate::analyze;
-use crate::observations::{Observations, StageView};
 use crate::trend::Figure;
+use ew_evidence::observations::{Observations, StageView};
 use ew_model::comparison::{
     Change, Comparison, ComparisonVerdict, Metric, MetricComparison, Side, StageComparison,
 };
@@ -228,7 +228,7 @@ pub fn figures(run: &Run) -> Vec<Figure> {
     for view in &observations.stages {
         for metric in metrics_of(view.stage.workload.kind) {
             let values = values::Values::of(*metric, (&observations, view)).all();
-            figures.extend(crate::stats::median(&values).map(|value| Figure {
+            figures.extend(ew_stats::median(&values).map(|value| Figure {
                 stage: view.stage.name.clone(),
                 metric: *metric,
                 value,
@@ -256,7 +256,7 @@ fn metrics_of(kind: WorkloadKind) -> &'static [Metric] {
 /// Adjusts all p-values for their number, and classifies each difference.
 fn judge(stages: &mut [StageComparison], options: &CompareOptions) {
     let p_values: Vec<Option<f64>> = metrics(stages).map(|m| m.p_value).collect();
-    let q_values = crate::significance::adjusted_where_known(&p_values);
+    let q_values = ew_stats::significance::adjusted_where_known(&p_values);
     let all = stages.iter_mut().flat_map(|stage| &mut stage.metrics);
     for (metric, q_value) in all.zip(q_values) {
         metric.q_value = q_value;

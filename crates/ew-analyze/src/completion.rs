@@ -4,8 +4,7 @@
 //! within one pass, in which the stages run one after the other, so that what drifts touches both.
 
 use crate::congestion::MIN_FOR_P99;
-use crate::observations::{Observations, StageView};
-use crate::stats::{median, median_estimate};
+use ew_evidence::observations::{Observations, StageView};
 use ew_model::Run;
 use ew_model::analysis::Estimate;
 use ew_model::completion::{FlowCompletion, SizeSlowdown};
@@ -13,6 +12,7 @@ use ew_model::latency::Histogram;
 use ew_model::plan::{LimitedRound, Stage, StageIndex};
 use ew_model::sizes::SizeClass;
 use ew_model::workload::WorkloadKind;
+use ew_stats::{median, median_estimate};
 use std::collections::BTreeMap;
 
 /// Times of one size, by repetition.

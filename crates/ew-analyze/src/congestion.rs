@@ -6,8 +6,7 @@
 //! alike.
 
 use crate::finding::{finding_of, plain, quantity};
-use crate::observations::{StageView, times};
-use crate::stats::{median, median_estimate, quantile};
+use ew_evidence::observations::{StageView, times};
 use ew_model::analysis::Estimate;
 use ew_model::congestion::{Aggressor, CongestionImpact, Impact};
 use ew_model::finding::details::Congestion;
@@ -16,6 +15,7 @@ use ew_model::latency::Histogram;
 use ew_model::scenario::Pattern;
 use ew_model::workload::WorkloadKind;
 use ew_model::{FlowRecord, Run, StageIndex};
+use ew_stats::{median, median_estimate, quantile};
 use std::collections::BTreeMap;
 
 /// The figure that 99% do better than.

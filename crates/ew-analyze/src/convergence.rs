@@ -1,11 +1,11 @@
 //! `samples: auto`: which figures have converged. The controller asks after every batch of rounds,
 //! the analysis at the end.
 
-use crate::observations::typical_ns;
-use crate::stats::median_estimate;
+use ew_evidence::observations::typical_ns;
 use ew_model::analysis::{Estimate, UnconvergedFigure};
 use ew_model::plan::{Flow, Stage};
 use ew_model::record::FlowRecord;
+use ew_stats::median_estimate;
 use std::collections::BTreeMap;
 
 /// A figure that has not converged, and the round it belongs to.

@@ -1,7 +1,7 @@
 //! What a stage cost its hosts, and netperf's service demand.
 
 use crate::latency;
-use crate::observations::StageView;
+use ew_evidence::observations::StageView;
 use ew_model::HostId;
 use ew_model::analysis::{CpuAnalysis, CpuSplitShares};
 use ew_model::plan::RoundIndex;

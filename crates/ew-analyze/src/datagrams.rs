@@ -1,11 +1,11 @@
 //! Loss, order, jitter and one-way delay of bulk UDP.
 
 use crate::latency::figures;
-use crate::observations::StageView;
-use crate::stats::{median, median_estimate};
+use ew_evidence::observations::StageView;
 use ew_model::analysis::{DatagramAnalysis, OneWayDelay};
 use ew_model::latency::Histogram;
 use ew_model::record::{DatagramCounts, FlowRecord};
+use ew_stats::{median, median_estimate};
 
 /// A stage's datagrams. `None` when no receiver counted any.
 pub(crate) fn datagrams(stage: &StageView<'_>) -> Option<DatagramAnalysis> {

@@ -1,10 +1,10 @@
 //! Max-min fair rates per flow, from the flows that actually ran together.
 
-use crate::basis::Reference;
 use crate::ceiling;
-use crate::fit::Network;
-use crate::observations::{Observations, RoundView};
-use crate::pace::flow_pace;
+use ew_evidence::basis::Reference;
+use ew_evidence::flow_pace;
+use ew_evidence::observations::{Observations, RoundView};
+use ew_fit::Network;
 use ew_model::analysis::StageCeiling;
 use ew_plan::expectation::{Bottleneck, Capacities, Share, max_min};
 use std::collections::BTreeMap;

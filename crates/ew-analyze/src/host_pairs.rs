@@ -1,11 +1,11 @@
 //! Ordered pairs: what each could do and did.
 
 use crate::expected::Expected;
-use crate::observations::{MissingFlow, Observations, StageView};
-use crate::stats::median;
+use ew_evidence::observations::{MissingFlow, Observations, StageView};
 use ew_model::HostId;
 use ew_model::analysis::{HostPair, PairMap};
 use ew_model::scenario::Pattern;
+use ew_stats::median;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was measured of one pair.

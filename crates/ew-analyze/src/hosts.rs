@@ -1,8 +1,8 @@
 //! One host's figures.
 
-use crate::basis::data_interface;
-use crate::fit::{Network, Side};
-use crate::observations::{Observations, times};
+use ew_evidence::basis::data_interface;
+use ew_evidence::observations::{Observations, times};
+use ew_fit::{Network, Side};
 use ew_model::HostId;
 use ew_model::analysis::{ConntrackRefusals, HostAnalysis, HostState};
 use ew_model::facts::{CpuCounters, HostSample};

@@ -1,6 +1,6 @@
 //! Times of transactions. Percentiles come from merged distributions, never from other percentiles.
 
-use crate::observations::{StageView, times};
+use ew_evidence::observations::{StageView, times};
 use ew_model::HostId;
 use ew_model::analysis::{LatencyAnalysis, LatencyFigures, SpectrumPoint};
 use ew_model::latency::{Histogram, Latency};

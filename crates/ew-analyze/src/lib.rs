@@ -4,43 +4,33 @@
 //! gives the same analysis. What was not measured stays `None`, and "not determined" is a legal
 //! answer.
 
-mod basis;
 mod ceiling;
 pub mod compare;
 mod completion;
 mod congestion;
 pub mod convergence;
 mod cpu;
-mod criteria;
 mod datagrams;
 mod expected;
 mod finding;
-mod fit;
-pub mod fuzzing;
 mod host_pairs;
 mod hosts;
 mod latency;
-mod observations;
-mod pace;
 mod pairs;
 mod pods;
 mod precision;
-mod quality;
 pub mod racks;
 mod rules;
-pub mod significance;
 mod stages;
-pub mod stats;
-pub mod storage;
 mod sweep;
-mod telemetry;
 mod thresholds;
 mod timeline;
-mod tomography;
 mod tools;
 pub mod trend;
 mod verdict;
 
+use ew_evidence::{basis, observations, quality, telemetry};
+use ew_fit::tomography;
 use ew_model::analysis::Warning;
 use ew_model::{Analysis, Run};
 
@@ -58,12 +48,12 @@ pub fn analyze(run: &Run) -> Analysis {
     let telemetry = telemetry::Telemetry::new(&observations);
     let quality = quality::Quality::new(&observations, &telemetry);
     let traces = tomography::Traces::of(&observations);
-    let paths = fit::KnownPaths {
+    let paths = ew_fit::KnownPaths {
         most: traces.most_paths(),
         short: tomography::short_racks(&traces, run.plan.expect.paths),
         pod_of: traces.pods(observations.inventory().racks.len()),
     };
-    let network = fit::network(&observations, quality, paths);
+    let network = ew_fit::network(&observations, quality, paths);
     let expected = expected::Expected::new(&observations, &reference, &network);
     let mut hosts = hosts::hosts(&observations, &network);
     telemetry::fill(&mut hosts, &observations, &telemetry, &reference);
@@ -112,7 +102,10 @@ pub fn analyze(run: &Run) -> Analysis {
     })
 }
 
-fn warnings(observations: &observations::Observations<'_>, network: &fit::Network) -> Vec<Warning> {
+fn warnings(
+    observations: &observations::Observations<'_>,
+    network: &ew_fit::Network,
+) -> Vec<Warning> {
     let run = observations.run;
     let recorded = run.warnings.iter().cloned();
     let mut warnings: Vec<Warning> = recorded

@@ -1,7 +1,7 @@
 //! Ordered pairs one by one: their single measurements, and the paths they took.
 
-use crate::observations::{Observations, StageView, typical_ns};
-use crate::telemetry::Telemetry;
+use ew_evidence::observations::{Observations, StageView, typical_ns};
+use ew_evidence::telemetry::Telemetry;
 use ew_model::HostId;
 use ew_model::analysis::{HostPair, PairDetail, PairPath, PairSample};
 use ew_model::record::{EndRecord, FlowRecord, StreamRecord};

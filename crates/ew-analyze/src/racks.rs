@@ -9,9 +9,9 @@
 
 mod evidence;
 
-use crate::basis::data_interface;
 use evidence::Pair;
 pub use evidence::RackEvidence;
+use ew_evidence::basis::data_interface;
 use ew_model::inventory::HostId;
 use ew_model::run::Run;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,15 +1,15 @@
 //! One stage's totals.
 
 use crate::expected::Expected;
-use crate::observations::{Observations, StageView};
-use crate::stats::{median, median_estimate, quantile};
-use crate::telemetry::Telemetry;
 use crate::timeline::timeline;
 use crate::{convergence, cpu, datagrams, latency};
+use ew_evidence::observations::{Observations, StageView};
+use ew_evidence::telemetry::Telemetry;
 use ew_model::HostId;
 use ew_model::analysis::{Estimate, Label, PairAnalysis, StageAnalysis, UnconvergedFigure};
 use ew_model::record::{FigureNote, FlowRecord};
 use ew_model::scenario::{Pattern, Pick};
+use ew_stats::{median, median_estimate, quantile};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All stages of the plan, in order; one that did not run has its planned flows counted as missing.

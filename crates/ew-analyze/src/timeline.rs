@@ -1,6 +1,6 @@
 //! Throughput of a stage over time, from the receivers' intervals.
 
-use crate::observations::StageView;
+use ew_evidence::observations::StageView;
 use ew_model::analysis::TimePoint;
 use ew_model::record::Interval;
 use std::collections::BTreeMap;

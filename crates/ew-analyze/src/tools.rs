@@ -1,9 +1,8 @@
 //! Tools side by side: what each reports of the same path, compared with our own engine's figure of
 //! the same kind.
 
-use crate::basis::shaper;
-use crate::observations::{Observations, StageView};
-use crate::stats::{median_estimate, scaled};
+use ew_evidence::basis::shaper;
+use ew_evidence::observations::{Observations, StageView};
 use ew_model::analysis::Estimate;
 use ew_model::record::{EndRecord, FlowRecord, Reported};
 use ew_model::run::Run;
@@ -12,6 +11,7 @@ use ew_model::tools::{
     ToolComparison, ToolDifference, ToolFigure,
 };
 use ew_model::workload::{Tool, WorkloadKind};
+use ew_stats::{median_estimate, scaled};
 
 /// Figures agree when even the far ends of their intervals are no further apart than this.
 const ALIKE: f64 = 0.05;

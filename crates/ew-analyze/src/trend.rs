@@ -6,9 +6,9 @@
 //! order). Then the two parts are analysed in the same way (binary segmentation, Scott and Knott
 //! 1974).
 
-use crate::significance::Dice;
 use ew_model::comparison::{Change, Metric};
 use ew_model::trend::{ChangePoint, Trend, TrendPoint};
+use ew_stats::Dice;
 use std::collections::BTreeMap;
 
 /// A level is one of at least so many runs: one or two off are not a change.

@@ -1,7 +1,7 @@
 //! All findings, worst first, and what they amount to.
 
-use crate::fit::{RackDirection, Reach};
 use crate::rules::{Case, findings};
+use ew_fit::{RackDirection, Reach};
 use ew_model::finding::{Cause, Finding, Grounds, Severity, UplinkTest, Verdict, VerdictStatus};
 
 /// Draws the conclusion.

@@ -134,7 +134,7 @@ fn figures_of_pairs_are_those_of_their_measurements() {
             let samples = of_pair.map_or(&[][..], |detail| &detail.samples);
             let rates: Vec<f64> = samples.iter().filter_map(|s| s.bits_per_sec).collect();
             assert_eq!(rates.len(), host_pair.samples as usize, "{host_pair:?}");
-            assert_eq!(ew_analyze::stats::median(&rates), host_pair.bits_per_sec);
+            assert_eq!(ew_stats::median(&rates), host_pair.bits_per_sec);
             let times: Vec<u64> = samples.iter().filter_map(|s| s.t_ns).collect();
             assert!(times.is_sorted(), "{times:?}");
             compared += 1;

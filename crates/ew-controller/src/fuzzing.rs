@@ -2,7 +2,7 @@
 //! broken and returns otherwise.
 
 use ew_analyze::compare::{CompareOptions, Runs, compare};
-use ew_analyze::storage::job;
+use ew_analyze_storage::job;
 use ew_model::Run;
 use ew_report::{Format, TextStyle};
 use std::fmt::Display;

@@ -33,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "ew-controller",
         &[
             "ew-analyze",
+            "ew-analyze-storage",
             "ew-fleet",
             "ew-model",
             "ew-plan",
@@ -58,8 +59,21 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ew-store", &["ew-model"]),
-    ("ew-analyze", &["ew-model", "ew-plan"]),
-    ("ew-report", &["ew-analyze", "ew-model"]),
+    ("ew-stats", &["ew-model"]),
+    ("ew-evidence", &["ew-model", "ew-plan", "ew-stats"]),
+    (
+        "ew-fit",
+        &["ew-evidence", "ew-model", "ew-plan", "ew-stats"],
+    ),
+    (
+        "ew-analyze",
+        &["ew-evidence", "ew-fit", "ew-model", "ew-plan", "ew-stats"],
+    ),
+    (
+        "ew-analyze-storage",
+        &["ew-evidence", "ew-model", "ew-stats"],
+    ),
+    ("ew-report", &["ew-analyze-storage", "ew-model", "ew-stats"]),
     ("ew-lab", &["ew-model", "ew-sys"]),
     ("ew-top", &["ew-model"]),
     ("eastwest-agent", &["ew-agent", "ew-proto", "ew-sys"]),
@@ -74,7 +88,11 @@ const WITHOUT_TOKIO: &[&str] = &[
     "ew-proto",
     "ew-sim",
     "ew-engine",
+    "ew-stats",
+    "ew-evidence",
+    "ew-fit",
     "ew-analyze",
+    "ew-analyze-storage",
 ];
 
 /// Violations of one manifest. Tests (dev-dependencies) may use whatever of ours they want.

@@ -4,7 +4,17 @@ use super::source::{Source, for_each_level, ident, is_punct};
 use super::violation::Violation;
 use proc_macro2::{Ident, TokenTree};
 
-const PURE: &[&str] = &["ew-model", "ew-plan", "ew-proto", "ew-sim", "ew-analyze"];
+const PURE: &[&str] = &[
+    "ew-model",
+    "ew-plan",
+    "ew-proto",
+    "ew-sim",
+    "ew-stats",
+    "ew-evidence",
+    "ew-fit",
+    "ew-analyze",
+    "ew-analyze-storage",
+];
 
 /// What may not be taken from a module of this name.
 const BANNED: &[(&str, &[&str], &str)] = &[

@@ -14,7 +14,7 @@ use crate::preflight::PreFlight;
 use crate::runtime::block_on;
 use crate::watch;
 use anyhow::anyhow;
-use ew_analyze::storage::job::{self, SCENARIO, TESTDFSIO};
+use ew_analyze_storage::job::{self, SCENARIO, TESTDFSIO};
 use ew_controller::{Detours, Job, StorageTask, StoredRun};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::run::Run;

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use anyhow::anyhow;
-use ew_analyze::storage::limits::{FEWER_SERVERS, NETWORK_STAGES, READ_SUFFIX};
+use ew_analyze_storage::limits::{FEWER_SERVERS, NETWORK_STAGES, READ_SUFFIX};
 use ew_controller::{DiskTask, StorageTask};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage};

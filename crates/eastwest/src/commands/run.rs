@@ -20,7 +20,7 @@ use crate::watch;
 use anyhow::{Context, anyhow};
 use drive::drive;
 use dry_run::dry_run;
-use ew_analyze::storage::job::{SCENARIO, TESTDFSIO};
+use ew_analyze_storage::job::{SCENARIO, TESTDFSIO};
 use ew_controller::{Detours, Job, LaunchOptions};
 use ew_model::pods::PodPath;
 use ew_model::scenario::Pattern;

@@ -1,11 +1,11 @@
 //! The level of a metric in each run, and how much it varies from run to run.
 
 use super::values::{Pair, Values};
-use crate::significance::{student_t, two_sided_t};
-use crate::stats::{Z_95, median};
 use crate::trend;
 use ew_model::analysis::Estimate;
 use ew_model::comparison::{Metric, RunSpread};
+use ew_stats::significance::{student_t, two_sided_t};
+use ew_stats::{Z_95, median};
 
 /// With fewer degrees of freedom a spread is assumed instead: one difference is no spread.
 const MIN_DEGREES: u32 = 2;

@@ -3,15 +3,15 @@
 use super::levels::{Levels, Tested};
 use super::outliers;
 use super::values::{Measured, Pair, Typical, Values};
-use crate::significance::{
-    adjusted_where_known, interval_over_hosts, paired_shift, rank_sum, rank_sum_can_tell, shift,
-    signed_rank,
-};
-use crate::stats::{MIN_FOR_INTERVAL, median};
 use ew_model::analysis::Estimate;
 use ew_model::comparison::{
     Change, HostComparison, Method, Metric, MetricComparison, PairComparison, RoleComparison,
 };
+use ew_stats::significance::{
+    adjusted_where_known, interval_over_hosts, paired_shift, rank_sum, rank_sum_can_tell, shift,
+    signed_rank,
+};
+use ew_stats::{MIN_FOR_INTERVAL, median};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Seed of the bootstrap: the same runs give the same interval.

@@ -1,6 +1,6 @@
 //! What differs between two runs besides their figures.
 
-use crate::observations::{Observations, StageView};
+use ew_evidence::observations::{Observations, StageView};
 use ew_model::comparison::{
     Change, ComparisonNote, MetricComparison, NotCompared, StageComparison, StageNote,
 };

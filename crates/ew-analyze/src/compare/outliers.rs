@@ -1,7 +1,7 @@
 //! Which of many changes are outliers: by a spread that all of them show together.
 
-use crate::significance::two_sided_t;
-use crate::stats::{MAD_OF_NORMAL, median};
+use ew_stats::significance::two_sided_t;
+use ew_stats::{MAD_OF_NORMAL, median};
 
 /// Fewer have no common spread.
 pub(super) const MIN_PEERS: usize = 4;

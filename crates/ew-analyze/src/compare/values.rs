@@ -2,12 +2,12 @@
 
 use crate::datagrams;
 use crate::latency;
-use crate::observations::{Observations, StageView};
-use crate::significance::mean_estimate;
-use crate::stats::{median, median_estimate, quantile};
+use ew_evidence::observations::{Observations, StageView};
 use ew_model::comparison::{Metric, Summary};
 use ew_model::plan::RoundIndex;
 use ew_model::record::FlowRecord;
+use ew_stats::significance::mean_estimate;
+use ew_stats::{median, median_estimate, quantile};
 use std::collections::BTreeMap;
 
 /// What has no logarithm counts as so little: a rate of 1/s, a time of 1 ns.

@@ -8,10 +8,9 @@ mod packets;
 
 use super::difference::{MIN_DIFFERENCE, is_significant};
 use super::matched::Match;
-use crate::observations::{Observations, StageView};
-use crate::stats::{median, median_estimate};
-use crate::telemetry::Telemetry;
 use case::{Case, of_unknown_share};
+use ew_evidence::observations::{Observations, StageView};
+use ew_evidence::telemetry::Telemetry;
 use ew_model::HostId;
 use ew_model::analysis::ConntrackRefusals;
 use ew_model::facts::{CpuCounters, HostSample};
@@ -20,6 +19,7 @@ use ew_model::pods::{
     RestOfDifference, SaturatedSoftirq, ServicePath, SlowerPath,
 };
 use ew_model::record::{EndRecord, FlowRecord};
+use ew_stats::{median, median_estimate};
 use std::collections::BTreeMap;
 
 /// A CPU with no time left.
@@ -241,7 +241,7 @@ fn latency_alone(case: &Case<'_, '_, '_>) -> Option<PodCause> {
     let times = |view: &StageView<'_>| {
         let rows = view.measured();
         let times = rows
-            .filter_map(crate::observations::typical_ns)
+            .filter_map(ew_evidence::observations::typical_ns)
             .map(|ns| ns as f64);
         median_estimate(&times.collect::<Vec<_>>())
     };

@@ -1,6 +1,6 @@
 //! A path and its baseline.
 
-use crate::observations::StageView;
+use ew_evidence::observations::StageView;
 use ew_model::pods::PodPath;
 
 /// One path's stage next to its baseline's.

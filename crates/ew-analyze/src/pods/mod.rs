@@ -8,17 +8,17 @@ mod difference;
 mod matched;
 
 use crate::finding::{finding_of, plain, quantity};
-use crate::observations::{Observations, RoundView, StageView};
-use crate::significance::{adjusted_where_known, signed_rank};
-use crate::stats::{median, median_estimate};
-use crate::telemetry::Telemetry;
 use difference::is_significant;
+use ew_evidence::observations::{Observations, RoundView, StageView};
+use ew_evidence::telemetry::Telemetry;
 use ew_model::finding::details::PodNetwork;
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Verdict, VerdictStatus};
 use ew_model::pods::{PodComparison, PodFigures, PodPath, parse_agent_name};
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::scenario::Pattern;
 use ew_model::workload::{Workload, WorkloadKind};
+use ew_stats::significance::{adjusted_where_known, signed_rank};
+use ew_stats::{median, median_estimate};
 use matched::Match;
 use std::collections::BTreeMap;
 

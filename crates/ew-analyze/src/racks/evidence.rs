@@ -2,7 +2,7 @@
 //! uplink, and their round trips. Each as a figure by pair of hosts, at most 0, and larger for
 //! hosts that are nearer.
 
-use crate::observations::typical_ns;
+use ew_evidence::observations::typical_ns;
 use ew_model::inventory::HostId;
 use ew_model::plan::{RoundIndex, StageIndex};
 use ew_model::record::FlowRecord;

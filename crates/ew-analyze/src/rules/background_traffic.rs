@@ -3,9 +3,9 @@
 use super::case::Case;
 use super::peers::{compared, is_judged, of_stages};
 use super::suspect::Suspect;
-use crate::criteria::{FULL, MIN_EFFECT, SLOW, TIMES_PEERS};
 use crate::finding::{finding_of, plain};
-use crate::fit::Side;
+use ew_evidence::criteria::{FULL, MIN_EFFECT, SLOW, TIMES_PEERS};
+use ew_fit::Side;
 use ew_model::HostId;
 use ew_model::facts::HostSample;
 use ew_model::finding::details::{BackgroundTraffic, Directions, TrafficOwner, Why};

@@ -2,14 +2,14 @@
 //! by its share of the connections.
 
 use super::case::Case;
-use crate::criteria::SLOW;
 use crate::finding::{finding_of, plain, quantity};
-use crate::stats::share_estimate;
-use crate::tomography::{BadMember, Scope};
+use ew_evidence::criteria::SLOW;
+use ew_fit::tomography::{BadMember, Scope};
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{BadPathByRouter, BadPathByShare, PathLocation, PathRouter};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
+use ew_stats::share_estimate;
 use std::net::IpAddr;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {

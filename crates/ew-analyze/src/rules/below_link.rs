@@ -3,9 +3,9 @@
 use super::case::Case;
 use super::shared_limit::{Flows, core, limit, per_connection, send_buffer, window};
 use super::stated_nic;
-use crate::basis::{data_interface, most_common};
-use crate::criteria::UNIFORMLY_SLOW;
 use crate::finding::{bit_rate, finding_of};
+use ew_evidence::basis::{data_interface, most_common};
+use ew_evidence::criteria::UNIFORMLY_SLOW;
 use ew_model::HostId;
 use ew_model::finding::details::{BelowLinkSpeed, SharedLimit, SingleConnections};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
@@ -97,7 +97,7 @@ fn physical_speed(case: &Case<'_>, host: HostId) -> Option<f64> {
     let is_physical = interface
         .driver
         .as_deref()
-        .is_some_and(|driver| !crate::basis::VIRTUAL.contains(&driver));
+        .is_some_and(|driver| !ew_evidence::basis::VIRTUAL.contains(&driver));
     interface
         .speed_bits_per_sec
         .filter(|speed| is_physical && *speed > 0.0)

@@ -2,8 +2,8 @@
 //! are not what they seem.
 
 use super::case::Case;
-use crate::criteria::{MIN_EFFECT, SIGNIFICANT};
 use crate::finding::{finding_of, plain};
+use ew_evidence::criteria::{MIN_EFFECT, SIGNIFICANT};
 use ew_model::HostId;
 use ew_model::facts::{Bond, HostSample, InterfaceCounters};
 use ew_model::finding::details::{BondMember, BusiestMember, Directions};
@@ -75,7 +75,7 @@ fn member(found: &Found<'_>) -> BusiestMember {
 fn found<'a>(case: &Case<'a>, host: HostId) -> Option<Found<'a>> {
     let run = case.observations.run;
     let facts = run.facts.get(&host)?;
-    let interface = crate::basis::data_interface(run, host)?;
+    let interface = ew_evidence::basis::data_interface(run, host)?;
     let (link, bond) = facts.bond_of(interface)?;
     if bond.members.len() < 2 || bond.mode.as_deref() == Some(ONE_AT_A_TIME) {
         return None;

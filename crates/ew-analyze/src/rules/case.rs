@@ -1,11 +1,11 @@
 //! What every rule looks at.
 
 use super::isolated_flows::IsolatedFlows;
-use crate::basis::Reference;
-use crate::fit::Network;
-use crate::observations::Observations;
-use crate::telemetry::Telemetry;
-use crate::tomography::Tomography;
+use ew_evidence::basis::Reference;
+use ew_evidence::observations::Observations;
+use ew_evidence::telemetry::Telemetry;
+use ew_fit::Network;
+use ew_fit::tomography::Tomography;
 use ew_model::analysis::{HostAnalysis, StageAnalysis};
 
 /// Everything a rule may look at.

@@ -2,12 +2,12 @@
 //! uplinks and hosts can carry, next to what as many equal paths are expected to give.
 
 use super::case::Case;
-use crate::fit::splitmix;
-use crate::observations::RoundView;
-use crate::stats::median;
+use ew_evidence::observations::RoundView;
 use ew_model::RackId;
 use ew_model::finding::details::HashingCost;
 use ew_model::scenario::{Pattern, Pick};
+use ew_stats::median;
+use ew_stats::splitmix;
 use std::collections::BTreeMap;
 
 /// Throws of a round's connections on the paths; the mean of so many is within 1%.

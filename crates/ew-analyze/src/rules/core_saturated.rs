@@ -3,14 +3,14 @@
 use super::case::Case;
 use super::peers::{Compared, compared, of_own_ends, of_stages};
 use super::suspect::Suspect;
-use crate::criteria::{
+use ew_evidence::criteria::{
     FULL, HELD_BACK, LONG_NS, MIN_SAMPLES, MORE_LEFT, TIMES_PEERS, TIMES_TYPICAL,
 };
-use crate::stats::quantile;
 use ew_model::HostId;
 use ew_model::analysis::CpuShare;
 use ew_model::finding::details::{CpuTaker, Extent, FullCpu, LateSampler, StarvedThreads, Why};
 use ew_model::record::EndRecord;
+use ew_stats::quantile;
 
 /// Hosts that share CPUs (a lab, virtual machines without steal) show the same busy CPUs
 /// everywhere; there the threads' own waiting shows who is starved.

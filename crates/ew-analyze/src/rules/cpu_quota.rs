@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::peers::{compared, of_stages};
 use super::suspect::Suspect;
-use crate::criteria::{THROTTLED, TIMES_PEERS};
+use ew_evidence::criteria::{THROTTLED, TIMES_PEERS};
 use ew_model::HostId;
 use ew_model::finding::details::{CpuQuota, Why};
 use ew_model::telemetry::CgroupReading;

@@ -3,13 +3,13 @@
 use super::case::Case;
 use super::peers::{compared, is_judged, of_stages};
 use super::suspect::Suspect;
-use crate::criteria::{FULL, MORE_LEFT};
 use crate::finding::{finding_of, plain};
-use crate::stats::median;
+use ew_evidence::criteria::{FULL, MORE_LEFT};
 use ew_model::HostId;
 use ew_model::analysis::DiskShare;
 use ew_model::finding::details::{BusyDisk, BusyDisks, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
+use ew_stats::median;
 
 /// The run's own bytes touch no disk, so a full one explains a slow host only by what it does to
 /// the rest of the host.

@@ -1,9 +1,9 @@
 //! Hosts have a faster network than the measured one, and it lay idle: another one may be meant.
 
 use super::case::Case;
-use crate::basis::data_interface;
-use crate::criteria::NEGLIGIBLE;
 use crate::finding::{finding_of, plain};
+use ew_evidence::basis::data_interface;
+use ew_evidence::criteria::NEGLIGIBLE;
 use ew_model::HostId;
 use ew_model::facts::{HostSample, InterfaceFacts};
 use ew_model::finding::details::{FasterNetwork, InterfaceRate};

@@ -2,17 +2,17 @@
 //! it, how long packets wait, and how evenly the senders share it.
 
 use super::case::Case;
-use crate::criteria::{LEAST_FILL, LONG_NS, LOSSY, MIN_SEEN};
 use crate::finding::{finding_of, plain};
-use crate::fit::{Network, retransmitted_share};
-use crate::observations::{RoundView, StageView};
-use crate::quality::{LITTLE_STARVATION, starvation};
-use crate::stats::median;
+use ew_evidence::criteria::{LEAST_FILL, LONG_NS, LOSSY, MIN_SEEN};
+use ew_evidence::observations::{RoundView, StageView};
+use ew_evidence::quality::{LITTLE_STARVATION, starvation};
+use ew_fit::{Network, retransmitted_share};
 use ew_model::HostId;
 use ew_model::finding::details::Incast;
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
+use ew_stats::median;
 use std::collections::BTreeMap;
 
 /// One receiver in one round.

@@ -1,6 +1,6 @@
 //! Flows that were alone at both ends.
 
-use crate::observations::Observations;
+use ew_evidence::observations::Observations;
 use ew_model::record::{EndRecord, FlowRecord};
 
 /// Rows of capacity tests whose flow was alone at both ends; and those of each host, since rules

@@ -1,12 +1,12 @@
 //! Idle round trips longer than configured, or far longer than the peers'.
 
 use super::case::Case;
-use crate::criteria::{MIN_SAMPLES, SCHEDULING_NS, TIMES_TYPICAL};
 use crate::finding::{MAX_EVIDENCE, finding_of, plain};
-use crate::stats::median;
+use ew_evidence::criteria::{MIN_SAMPLES, SCHEDULING_NS, TIMES_TYPICAL};
 use ew_model::HostId;
 use ew_model::finding::details::{IdleRoundTrip, LongRoundTrips};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
+use ew_stats::median;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let known: Vec<(HostId, f64)> = case

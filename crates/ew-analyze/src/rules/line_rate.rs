@@ -2,8 +2,8 @@
 
 use super::case::Case;
 use super::peers::of_stages;
-use crate::criteria::MIN_EFFECT;
 use crate::finding::{finding_of, plain};
+use ew_evidence::criteria::MIN_EFFECT;
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
 use ew_model::finding::details::LineRate;
@@ -27,7 +27,7 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Option<Finding> {
         .map(|(_, share)| *share)
         .filter(|s| *s >= 1.0 - MIN_EFFECT)
         .collect();
-    let middle = crate::stats::median(&full).filter(|_| 2 * full.len() > shares.len())?;
+    let middle = ew_stats::median(&full).filter(|_| 2 * full.len() > shares.len())?;
     Some(Finding {
         measured: plain(middle, "share"),
         expected: plain(1.0, "share"),

@@ -4,10 +4,10 @@ use super::case::Case;
 use super::peers::compared;
 use super::side_rates::side_rates;
 use super::suspect::Suspect;
-use crate::basis::{data_interface, most_common, shaper};
-use crate::criteria::{LEAST_FILL, NEGLIGIBLE};
 use crate::finding::{bit_rate, finding_of};
-use crate::fit::Side;
+use ew_evidence::basis::{data_interface, most_common, shaper};
+use ew_evidence::criteria::{LEAST_FILL, NEGLIGIBLE};
+use ew_fit::Side;
 use ew_model::HostId;
 use ew_model::finding::details::{HalfDuplex, LowLinkSpeed, Shaper, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
@@ -98,7 +98,7 @@ fn lower_speed(case: &Case<'_>, host: HostId) -> Option<(f64, f64)> {
         .filter_map(speed_of)
         .filter(|other| (other / speed - 1.0).abs() < NEGLIGIBLE);
     let is_class = run.plan.expect.nic_bits_per_sec.is_none()
-        && crate::fit::is_class(alike.count(), run.manifest.inventory.hosts.len());
+        && ew_fit::is_class(alike.count(), run.manifest.inventory.hosts.len());
     (speed < (1.0 - NEGLIGIBLE) * wanted && !is_class).then_some((speed, wanted))
 }
 

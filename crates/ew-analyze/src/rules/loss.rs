@@ -1,8 +1,8 @@
 //! Bulk UDP that loses datagrams.
 
 use super::case::Case;
-use crate::criteria::NEGLIGIBLE;
 use crate::finding::{finding_of, plain};
+use ew_evidence::criteria::NEGLIGIBLE;
 use ew_model::analysis::StageAnalysis;
 use ew_model::finding::details::{DatagramLoss, DatagramLossOfPair, Fragments};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};

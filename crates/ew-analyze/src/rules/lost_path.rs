@@ -4,7 +4,7 @@
 use super::bad_path;
 use super::case::Case;
 use crate::finding::{finding_of, plain};
-use crate::tomography::{LostLocation, LostMember};
+use ew_fit::tomography::{LostLocation, LostMember};
 use ew_model::RackId;
 use ew_model::finding::details::{Directions, LostPath, LostPathLocation, PathExpectation};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};

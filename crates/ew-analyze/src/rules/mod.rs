@@ -47,7 +47,7 @@ mod why;
 pub(crate) use case::Case;
 pub(crate) use isolated_flows::IsolatedFlows;
 
-use crate::basis::data_interface;
+use ew_evidence::basis::data_interface;
 use ew_model::facts::SwitchPort;
 use ew_model::finding::{Cable, Cause, Finding, Severity, Subject};
 

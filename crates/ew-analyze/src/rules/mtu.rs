@@ -2,8 +2,8 @@
 
 use super::case::Case;
 use super::suspect::Suspect;
-use crate::basis::{data_interface, most_common};
 use crate::finding::{finding_of, plain};
+use ew_evidence::basis::{data_interface, most_common};
 use ew_model::HostId;
 use ew_model::finding::details::{OddMtu, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};

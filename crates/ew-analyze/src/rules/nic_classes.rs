@@ -1,8 +1,8 @@
 //! Hosts come in classes of NIC speed: a fact, and no fault of the slower ones.
 
 use super::case::Case;
-use crate::basis::data_interface;
 use crate::finding::{finding_of, plain};
+use ew_evidence::basis::data_interface;
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{NicClass, NicClasses};

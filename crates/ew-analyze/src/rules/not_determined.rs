@@ -3,11 +3,11 @@
 use super::case::Case;
 use super::incast::is_incast;
 use super::slow_at_times;
-use crate::criteria::{FULL, LEAST_FILL, SLOW};
 use crate::finding::{MAX_EVIDENCE, finding_of, plain};
-use crate::fit::Unexplained;
-use crate::observations::StageView;
-use crate::quality::{HALF_STARVED, starvation};
+use ew_evidence::criteria::{FULL, LEAST_FILL, SLOW};
+use ew_evidence::observations::StageView;
+use ew_evidence::quality::{HALF_STARVED, starvation};
+use ew_fit::Unexplained;
 use ew_model::HostId;
 use ew_model::analysis::StageAnalysis;
 use ew_model::finding::details::{

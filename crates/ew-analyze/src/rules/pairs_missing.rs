@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use crate::finding::{MAX_EVIDENCE, finding_of, plain};
-use crate::observations::{Observations, StageView};
+use ew_evidence::observations::{Observations, StageView};
 use ew_model::barrier::{Barrier, BarrierKind};
 use ew_model::finding::details::{
     FlowsMissing, MissingWith, RefusingHost, StageMissing, StagesMissing,

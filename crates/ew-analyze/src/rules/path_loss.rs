@@ -3,15 +3,15 @@
 use super::case::Case;
 use super::side_rates::peers_rate;
 use super::suspect::Suspect;
-use crate::basis::data_interface;
-use crate::criteria::{LOSSY, TIMES_TYPICAL};
 use crate::finding::{finding_of, plain};
-use crate::fit::{RackDirection, Side, are_unhindered, is_scattered};
-use crate::stats::median;
-use crate::telemetry::Cover;
+use ew_evidence::basis::data_interface;
+use ew_evidence::criteria::{LOSSY, TIMES_TYPICAL};
+use ew_evidence::telemetry::Cover;
+use ew_fit::{RackDirection, Side, are_unhindered, is_scattered};
 use ew_model::finding::details::{CountedLoss, Directions, LossOnLink, LossyUplinks, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::{HostId, RackId};
+use ew_stats::median;
 use std::collections::BTreeMap;
 
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {

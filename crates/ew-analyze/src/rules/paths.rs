@@ -3,9 +3,9 @@
 
 use super::case::Case;
 use super::collisions;
-use crate::criteria::SURE;
 use crate::finding::{bit_rate, finding_of, plain, within};
-use crate::fit::{Effect, Location, PartFound, Posterior};
+use ew_evidence::criteria::SURE;
+use ew_fit::{Effect, Location, PartFound, Posterior};
 use ew_model::RackId;
 use ew_model::finding::details::{
     Directions, NarrowPath, NumberOfPaths, PathsByRates, PathsByRouters, RateInterval,

@@ -1,11 +1,11 @@
 //! A host's figures next to its peers': without peers nothing is an outlier.
 
 use super::case::Case;
-use crate::stats::{median, quantile};
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
 use ew_model::finding::details::OwnAndPeers;
 use ew_model::record::{EndRecord, FlowRecord};
+use ew_stats::{median, quantile};
 
 /// A host's figure and the median of its peers'.
 #[derive(Clone, Copy, Debug)]

@@ -1,14 +1,14 @@
 //! A pod's links to the rest carry less than its hosts could send or receive.
 
 use super::case::Case;
-use crate::criteria::ALIKE;
 use crate::finding::{MAX_EVIDENCE, finding_of, plain, quantity};
-use crate::fit::{Direction, PodLimit as Limit};
-use crate::stats::together;
+use ew_evidence::criteria::ALIKE;
+use ew_fit::{Direction, PodLimit as Limit};
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{Directions, OversubscribedPods, PodLimit};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
+use ew_stats::together;
 use std::collections::BTreeSet;
 
 /// One for all pods and directions that are limited alike.

@@ -3,9 +3,9 @@
 use super::case::Case;
 use super::peers::{compared, is_judged, of_stages};
 use super::suspect::Suspect;
-use crate::basis::data_interface;
-use crate::criteria::{LOSSY_UNLOADED, TIMES_TYPICAL};
-use crate::telemetry::receive_drop_counts;
+use ew_evidence::basis::data_interface;
+use ew_evidence::criteria::{LOSSY_UNLOADED, TIMES_TYPICAL};
+use ew_evidence::telemetry::receive_drop_counts;
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
 use ew_model::finding::details::{DropLocation, ReceiveDrops, Why};

@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::peers::of_isolated_flows;
 use super::suspect::Suspect;
-use crate::criteria::{HELD_BACK, TIMES_PEERS};
+use ew_evidence::criteria::{HELD_BACK, TIMES_PEERS};
 use ew_model::finding::details::{SmallReceiveWindow, Why};
 use ew_model::record::{FlowRecord, TcpInfo};
 

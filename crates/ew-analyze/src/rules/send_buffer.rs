@@ -4,7 +4,7 @@ use super::case::Case;
 use super::peers::of_isolated_flows;
 use super::receive_window::limited_share;
 use super::suspect::Suspect;
-use crate::criteria::{HELD_BACK, TIMES_PEERS, TIMES_TYPICAL};
+use ew_evidence::criteria::{HELD_BACK, TIMES_PEERS, TIMES_TYPICAL};
 use ew_model::finding::details::{LimitingSendBuffer, SmallSendBuffer, Why};
 use ew_model::record::{FlowRecord, TcpInfo};
 

@@ -3,12 +3,12 @@
 use super::case::Case;
 use super::peers::of_stages;
 use super::receive_window::limited_share;
-use crate::basis::{most_common, shaper};
-use crate::criteria::{FULL, HELD_BACK, LEAST_FILL, NEGLIGIBLE, SLOW, THROTTLED};
-use crate::stats::median;
+use ew_evidence::basis::{most_common, shaper};
+use ew_evidence::criteria::{FULL, HELD_BACK, LEAST_FILL, NEGLIGIBLE, SLOW, THROTTLED};
 use ew_model::HostId;
 use ew_model::finding::details::SharedLimit;
 use ew_model::record::{EndRecord, FlowRecord};
+use ew_stats::median;
 
 /// The first limit that most of the hosts share, of hosts that do `rate` bits per second with
 /// several connections, and whose links should do `link`.

@@ -1,7 +1,7 @@
 //! The rates of a host's sides and of its peers.
 
 use super::case::Case;
-use crate::fit::{Side, SlowSide};
+use ew_fit::{Side, SlowSide};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{Directions, PeersRate, SideRate, SideRates, StageRate};
@@ -48,7 +48,7 @@ fn one_side(case: &Case<'_>, side: Side, slow: &SlowSide) -> SideRate {
     let of_stage = |(stage, rates): (&usize, &Vec<f64>)| {
         Some(StageRate {
             stage: stage_name(case, *stage),
-            median_bits_per_sec: crate::stats::median(rates)?,
+            median_bits_per_sec: ew_stats::median(rates)?,
             flows: rates.len(),
         })
     };

@@ -6,13 +6,13 @@
 use super::case::Case;
 use super::suspect::Suspect;
 use super::{core_saturated, cpu_quota, receive_window, send_buffer};
-use crate::criteria::{MIN_SAMPLES, SLOW};
 use crate::finding::{bit_rate, finding_of};
-use crate::fit::Isolated;
-use crate::stats::quantile;
+use ew_evidence::criteria::{MIN_SAMPLES, SLOW};
+use ew_fit::Isolated;
 use ew_model::HostId;
 use ew_model::finding::details::{LowQuartile, SlowAtTimes, Why};
 use ew_model::finding::{Details, Finding, Severity, Subject};
+use ew_stats::quantile;
 use std::collections::BTreeSet;
 
 /// Why a host is throttled, and what that does to its flows.

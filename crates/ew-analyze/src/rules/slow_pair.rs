@@ -2,9 +2,9 @@
 
 use super::case::Case;
 use super::slow_at_times;
-use crate::criteria::MIN_EFFECT;
 use crate::finding::{MAX_EVIDENCE, bit_rate, finding_of, plain};
-use crate::fit::{Direction, Effect, Location, PartFound};
+use ew_evidence::criteria::MIN_EFFECT;
+use ew_fit::{Direction, Effect, Location, PartFound};
 use ew_model::HostId;
 use ew_model::finding::details::{self, PairRate};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};

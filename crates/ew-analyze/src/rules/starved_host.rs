@@ -2,14 +2,14 @@
 //! so that CPU starvation is reported of the host itself.
 
 use super::case::Case;
-use crate::criteria::{MANY, MIN_EFFECT, MIN_SAMPLES};
 use crate::finding::{bit_rate, finding_of};
-use crate::fit::Isolated;
-use crate::quality::{LITTLE_STARVATION, starvation_by_host};
-use crate::stats::{median, quantile};
+use ew_evidence::criteria::{MANY, MIN_EFFECT, MIN_SAMPLES};
+use ew_evidence::quality::{LITTLE_STARVATION, starvation_by_host};
+use ew_fit::Isolated;
 use ew_model::HostId;
 use ew_model::finding::details::{StarvedHost, StarvedRate};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
+use ew_stats::{median, quantile};
 use std::collections::BTreeMap;
 
 pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {

@@ -2,14 +2,14 @@
 
 use super::case::Case;
 use super::shared_limit;
-use crate::criteria::{MIN_EFFECT, SLOW};
 use crate::finding::{bit_rate, finding_of, quantity};
-use crate::fit::Side;
-use crate::stats::median_estimate;
+use ew_evidence::criteria::{MIN_EFFECT, SLOW};
+use ew_fit::Side;
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{BelowConfiguredNic, SharedLimit};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
+use ew_stats::median_estimate;
 
 /// One finding for the hosts that stay below the statement and are not slow against their peers:
 /// those have findings of their own.

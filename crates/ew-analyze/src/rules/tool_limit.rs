@@ -4,11 +4,11 @@
 use super::case::Case;
 use super::peers::{compared, of_stages};
 use super::suspect::Suspect;
-use crate::criteria::{FULL, MORE_LEFT};
-use crate::stats::median;
+use ew_evidence::criteria::{FULL, MORE_LEFT};
 use ew_model::HostId;
 use ew_model::finding::details::{BusyThread, SingleThread, Why};
 use ew_model::workload::Tool;
+use ew_stats::median;
 use std::collections::BTreeMap;
 
 /// From this version on iperf3 has a thread per stream.

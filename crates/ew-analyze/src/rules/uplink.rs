@@ -1,14 +1,14 @@
 //! A rack's uplinks carry less than its hosts could send or receive.
 
 use super::case::Case;
-use crate::criteria::{ALIKE, MIN_EFFECT, SLOW};
 use crate::finding::{MAX_EVIDENCE, finding_of, plain, quantity};
-use crate::fit::{Direction, Location, RackDirection, Reach};
-use crate::stats::together;
+use ew_evidence::criteria::{ALIKE, MIN_EFFECT, SLOW};
+use ew_fit::{Direction, Location, RackDirection, Reach};
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{Directions, Oversubscribed, UplinkLimit, UplinkRivals};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
+use ew_stats::together;
 use std::collections::BTreeSet;
 
 /// One direction of a rack that limits its hosts.
@@ -40,7 +40,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 /// design, which is reported once. And all others.
 fn most_alike<'a>(limits: Vec<Limit<'a>>, racks: usize) -> (Vec<Limit<'a>>, Vec<Limit<'a>>) {
     let ratios: Vec<f64> = limits.iter().map(|limit| limit.ratio.value).collect();
-    let Some(middle) = crate::stats::median(&ratios) else {
+    let Some(middle) = ew_stats::median(&ratios) else {
         return (limits, Vec::new());
     };
     let is_typical = |limit: &Limit<'_>| {

@@ -1,11 +1,11 @@
 //! Where a curve breaks: sizes that wait for a timer, and steps at the boundaries of the protocol.
 
 use super::points::Measured;
-use crate::stats::median;
 use ew_model::sweep::{
     Boundary, RoundTripOfSize, SizeBoundary, StepFacts, StepKind, SweepStep, TimeOfSize, TimerWait,
 };
 use ew_model::workload::Workload;
+use ew_stats::median;
 use std::ops::Range;
 
 const MS: f64 = 1e6;

@@ -5,7 +5,7 @@ mod breaks;
 mod points;
 mod shape;
 
-use crate::observations::{Observations, StageView};
+use ew_evidence::observations::{Observations, StageView};
 use ew_model::sweep::SweepAnalysis;
 use points::Measured;
 

@@ -1,13 +1,13 @@
 //! One stage of a sweep as a point of its curve.
 
 use crate::latency;
-use crate::observations::{StageView, times, typical_ns};
-use crate::stats::{median, median_estimate, sorted};
+use ew_evidence::observations::{StageView, times, typical_ns};
 use ew_model::analysis::{Estimate, LatencyFigures};
 use ew_model::latency::Histogram;
 use ew_model::record::{FlowRecord, TcpInfo};
 use ew_model::sweep::SweepPoint;
 use ew_model::workload::Workload;
+use ew_stats::{median, median_estimate, sorted};
 
 /// A point that was measured, with what the sockets report of it.
 #[derive(Clone, Debug)]

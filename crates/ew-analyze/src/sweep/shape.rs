@@ -2,8 +2,8 @@
 //! saturation.
 
 use super::points::{Measured, smoothed};
-use crate::stats::quantile;
 use ew_model::sweep::{CurveNote, HalfPerformance, Saturation, TimeLine};
+use ew_stats::quantile;
 
 /// Fewest points for a line.
 const MIN_FOR_LINE: usize = 5;

@@ -10,21 +10,18 @@ use ew_model::record::{
 };
 use ew_model::run::{Outcome, Run, RunManifest};
 use ew_model::{Host, HostId, Inventory, Plan, Rack, RackId, WorkloadKind};
+use ew_stats::splitmix;
 use std::collections::BTreeMap;
 
 /// Payload a 200 Mb/s lab link carries.
 pub(crate) const GOODPUT: f64 = 200e6 * 1448.0 / 1514.0;
 
-/// SplitMix64.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
     pub(crate) fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        self.0 = splitmix(self.0);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Roughly normal, sigma 1.

@@ -9,9 +9,9 @@ use crate::storage;
 use crate::storage::{fan_in_lines, hdfs_line, job_line, notes, step_text, verdict};
 use crate::view::Tone;
 use crate::words::{one_line, or_missing, percent, plural};
-use ew_analyze::storage::fan_in::{Axis, FanIn, FanInPoint};
-use ew_analyze::storage::job::{StepAnalysis, StorageAnalysis};
-use ew_analyze::storage::nodes::{MovedPoint, NodeFigures, NodePoint, NodeRole};
+use ew_analyze_storage::fan_in::{Axis, FanIn, FanInPoint};
+use ew_analyze_storage::job::{StepAnalysis, StorageAnalysis};
+use ew_analyze_storage::nodes::{MovedPoint, NodeFigures, NodePoint, NodeRole};
 use ew_model::storage::StorageOperation;
 use ew_model::units::{format_bytes_per_sec, format_duration_ns};
 use serde::Serialize;
@@ -562,7 +562,7 @@ fn format_bytes_short(bytes_per_sec: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ew_analyze::storage::nodes::{DiskFigures, NodeCounters};
+    use ew_analyze_storage::nodes::{DiskFigures, NodeCounters};
 
     /// Every counter has a value of its own, so that a chart of another one shows.
     #[test]

@@ -5,6 +5,7 @@ use ew_model::facts::InterfaceFacts;
 use ew_model::network::{describe_networks, measured_networks};
 use ew_model::units::format_duration_ns;
 use ew_model::{FlowOutcome, FlowRecord, HostId, Inventory, Plan, RunEvent, Stage, StageIndex};
+use ew_stats::median;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -295,17 +296,6 @@ fn median_time_ns(record: &FlowRecord) -> Option<f64> {
     let of_all = asking.latency.as_ref();
     let of_all_ns = of_all.and_then(|latency| latency.times.quantile(0.5));
     of_all_ns.or(told_ns).map(|ns| ns as f64)
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    let upper = sorted.get(middle)?;
-    if sorted.len() % 2 == 1 {
-        return Some(*upper);
-    }
-    Some(f64::midpoint(sorted[middle - 1], *upper))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! A job of Hadoop's TestDFSIO: its time around the I/O.
 
 use crate::words::{or_missing, percent, plural};
-use ew_analyze::storage::job::StepAnalysis;
-use ew_analyze::storage::testdfsio::{HadoopJob, Tasks};
+use ew_analyze_storage::job::StepAnalysis;
+use ew_analyze_storage::testdfsio::{HadoopJob, Tasks};
 use ew_model::storage::StorageOperation;
 use ew_model::units::{format_bytes, format_bytes_per_sec};
 

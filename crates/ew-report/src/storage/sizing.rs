@@ -4,7 +4,7 @@ use crate::error::ReportError;
 use crate::format::TextStyle;
 use crate::table::{table, wrap};
 use crate::words::or_missing;
-use ew_analyze::storage::sizing::{
+use ew_analyze_storage::sizing::{
     Answer, Constraint, ConstraintNeed, Operation, Passage, Question, RateBound, Redundancy,
 };
 use ew_model::units::{format_bytes_per_sec, format_duration_ns};

@@ -1,8 +1,8 @@
 //! What every cause looks at: one lower path, with all that was seen of it.
 
-use crate::observations::{Observations, StageView};
 use crate::pods::matched::Match;
-use crate::telemetry::Telemetry;
+use ew_evidence::observations::{Observations, StageView};
+use ew_evidence::telemetry::Telemetry;
 use ew_model::HostId;
 use ew_model::facts::InterfaceFacts;
 use ew_model::pods::{PodCause, PodCauseFacts, PodComparison, agent, parse_agent_name};

@@ -1,7 +1,7 @@
 //! The kubelet's CPU limit, of either end.
 
 use super::case::{Case, of_unknown_share};
-use crate::telemetry::Quota;
+use ew_evidence::telemetry::Quota;
 use ew_model::HostId;
 use ew_model::facts::HostSample;
 use ew_model::pods::{PodCause, PodCauseFacts, PodCpuLimit, ReachedLimit, ThrottledPod};

@@ -1,7 +1,7 @@
 //! The node's own NIC, which pods and node share.
 
 use super::case::{Case, of_unknown_share};
-use crate::telemetry::Cover;
+use ew_evidence::telemetry::Cover;
 use ew_model::HostId;
 use ew_model::facts::{HostSample, InterfaceCounters};
 use ew_model::pods::{NodeNic, PodCause, PodCauseFacts};

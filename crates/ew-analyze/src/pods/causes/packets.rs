@@ -1,9 +1,8 @@
 //! Smaller packets in pods than on nodes, with or without a tunnel around them.
 
 use super::case::Case;
-use crate::observations::StageView;
 use crate::pods::difference::MIN_DIFFERENCE;
-use crate::stats::median;
+use ew_evidence::observations::StageView;
 use ew_model::HostId;
 use ew_model::ceiling::{Framing, LinkCounting, MessageCost, Transport};
 use ew_model::facts::{HostSample, InterfaceFacts};
@@ -11,6 +10,7 @@ use ew_model::pods::{
     PacketCost, PodCause, PodCauseFacts, PodPath, SmallerPackets, TunnelledPackets,
 };
 use ew_model::workload::WorkloadKind;
+use ew_stats::median;
 
 /// IPv4 and TCP with timestamps, which every segment carries besides its payload.
 const HEADER_BYTES: u32 = 52;

@@ -1,0 +1,107 @@
+//! Classes of hosts: NICs of several speeds are no fault of the slower ones.
+
+use super::rounds::Rounds;
+use ew_evidence::criteria::{CLASS_SHARE, FULL, LEAST_FILL, MIN_SAMPLES, MIN_SEEN, SLOW};
+use ew_stats::{median, quantile};
+
+/// Whether so many of all hosts are a class, and no exceptions.
+pub fn is_class(hosts: usize, of: usize) -> bool {
+    hosts >= MIN_SEEN && hosts as f64 >= CLASS_SHARE * of as f64
+}
+
+/// Value of each class, ascending, and the class of every host.
+pub(super) fn classes(rounds: &Rounds) -> (Vec<f64>, Vec<usize>) {
+    let best = best_rates(rounds);
+    let values = values(rounds.hosts, &best);
+    let class_of = best.iter().map(|best| class_of(&values, *best)).collect();
+    (values, class_of)
+}
+
+/// What each host did at its best, sending or receiving: its sums over the flows of a round.
+fn best_rates(rounds: &Rounds) -> Vec<f64> {
+    let mut sums = vec![Vec::new(); 2 * rounds.hosts];
+    let mut of_round = vec![0.0; 2 * rounds.hosts];
+    for round in &rounds.rounds {
+        of_round.fill(0.0);
+        for obs in rounds.of(round) {
+            of_round[obs.src.index()] += obs.bits_per_sec;
+            of_round[rounds.hosts + obs.dst.index()] += obs.bits_per_sec;
+        }
+        for (sums, sum) in sums
+            .iter_mut()
+            .zip(&of_round)
+            .filter(|(_, sum)| **sum > 0.0)
+        {
+            sums.push(*sum);
+        }
+    }
+    let (tx, rx) = sums.split_at(rounds.hosts);
+    tx.iter()
+        .zip(rx)
+        .map(|(tx, rx)| high(tx).max(high(rx)))
+        .collect()
+}
+
+/// The second largest of four or more, and no more than nearly all are: one figure may be anything,
+/// and what waited for its CPU before a window makes some more than the link carries.
+fn high(values: &[f64]) -> f64 {
+    let sorted = ew_stats::sorted(values);
+    match sorted.len() {
+        0 => 0.0,
+        1..MIN_SAMPLES => sorted[sorted.len() - 1],
+        count => {
+            let nearly_all = quantile(&sorted, FULL).unwrap_or_default();
+            nearly_all.min(sorted[count - 2])
+        }
+    }
+}
+
+/// Speeds of links are at least a fifth apart; what hosts did at their best scatters by less.
+fn values(hosts: usize, best: &[f64]) -> Vec<f64> {
+    let sorted: Vec<f64> = ew_stats::sorted(best)
+        .into_iter()
+        .filter(|best| *best > 0.0)
+        .collect();
+    let groups: Vec<&[f64]> = sorted.chunk_by(|a, b| *a >= SLOW * b).collect();
+    let is_class = |group: &&&[f64]| {
+        is_class(group.len(), hosts) && group[0] > LEAST_FILL * group[group.len() - 1]
+    };
+    let mut classes: Vec<&[f64]> = groups.iter().filter(is_class).copied().collect();
+    if classes.is_empty() {
+        // Too few hosts for classes: the fastest that are not one alone, else the largest group.
+        let last = groups.last().filter(|group| group.len() > 1);
+        classes.extend(last.or_else(|| groups.iter().max_by_key(|group| group.len())));
+    }
+    classes.iter().filter_map(|class| median(class)).collect()
+}
+
+/// The lowest class whose value is as good as what the host did at its best.
+fn class_of(values: &[f64], best: f64) -> usize {
+    let reaching = values.iter().position(|value| SLOW * best <= *value);
+    reaching.unwrap_or(values.len().saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_host_did_once_or_twice_is_not_its_best() {
+        let mut sums = vec![47.4; 28];
+        sums.extend([50.5, 51.1, 51.4]);
+        assert!((47.4..48.0).contains(&high(&sums)), "{}", high(&sums));
+        assert_eq!(high(&[12.0, 47.4, 47.3, 60.0]), 47.4);
+        assert_eq!((high(&[47.4]), high(&[])), (47.4, 0.0));
+    }
+
+    #[test]
+    fn links_of_20_and_25_are_two_classes_and_scattered_bests_are_one() {
+        let of = |best: &[f64]| values(best.len(), best);
+        assert_eq!(
+            of(&[19.0, 19.1, 19.0, 23.8, 23.9, 23.8]),
+            [19.0, 23.8],
+            "two speeds"
+        );
+        assert_eq!(of(&[47.3, 47.4, 47.5, 51.2, 51.4]), [47.5], "one speed");
+    }
+}

@@ -1,0 +1,113 @@
+//! One fit: the smallest set of departures from "all alike" that explains every flow of every
+//! round.
+//!
+//! A hypothesis is what hosts can send and receive, by class, how racks are tied together, and
+//! what single things are off (`hypothesis`). From it max-min sharing predicts each flow
+//! (`filling`, `score`), a noise model gives how likely the recorded rates are (`noise`), and
+//! departures are added while they explain more than they cost (`explain`, `search`, `prices`).
+//! Values then come straight from the flows that a component limits, with exact order-statistic
+//! intervals (`fitted`, `network`, `uplinks`).
+
+mod classes;
+mod connections;
+mod explain;
+mod filling;
+mod fitted;
+mod hashing;
+mod hosts;
+mod hypothesis;
+mod lag;
+mod loss;
+mod loss_index;
+mod members;
+mod network;
+mod noise;
+mod obs;
+mod pairs;
+mod pods;
+mod prices;
+mod racks;
+mod rounds;
+mod score;
+mod search;
+mod sums;
+pub mod tomography;
+mod uplinks;
+mod views;
+
+pub use classes::is_class;
+pub use hypothesis::{Direction, Effect, Location};
+pub use loss::{are_unhindered, is_scattered};
+pub use members::Posterior;
+pub use network::{Isolated, Network, PartFound, Side, SlowSide};
+pub use noise::{ANY_PART, ANYTHING, OVERDISPERSION};
+pub use obs::retransmitted_share;
+pub use pairs::Unexplained;
+pub use pods::PodLimit;
+pub use rounds::KnownPaths;
+pub use uplinks::{RackDirection, Reach};
+
+use ew_evidence::observations::Observations;
+use ew_evidence::quality::Quality;
+use ew_stats::{median, robust_sigma};
+use hypothesis::{Fabric, Hypothesis};
+use rounds::Rounds;
+use search::Search;
+use std::collections::BTreeMap;
+
+/// Explains a run. Of a run whose rounds are mostly void nothing is concluded.
+pub fn network(observations: &Observations<'_>, quality: Quality, paths: KnownPaths) -> Network {
+    let mut rounds = Rounds::new(observations, &quality);
+    if quality.is_invalid() || rounds.obs.is_empty() {
+        return Network::nothing(observations, &rounds, quality);
+    }
+    let (mut classes, class_of) = classes::classes(&rounds);
+    rounds.paths = paths;
+    let mut shares = lag::Shares::default();
+    lag::find(
+        observations,
+        &mut rounds,
+        (&mut classes, &class_of),
+        &mut shares,
+    );
+    let mut start = Hypothesis {
+        classes,
+        class_of,
+        fabric: Fabric::Unlimited,
+        parts: Vec::new(),
+        split_sigma: noise::SPLIT_SIGMA,
+        isolated_sigma: noise::ISOLATED_SIGMA,
+    };
+    hashing::expect(&mut rounds, &start, &mut shares);
+    rounds.forgive_harmless_starvation(|host| start.class_rate(host.index()));
+    rounds.doubt_single_connections();
+    rounds.excuse_slow_rounds(|host| start.class_rate(host.index()));
+    start.isolated_sigma = isolated_sigma(&rounds);
+    let mut search = Search::new(&rounds);
+    let found = search.run(start);
+    Network::new(observations, found, quality, &rounds)
+}
+
+/// Spread of isolated flows about the median of their pair, as far as a run repeats pairs.
+fn isolated_sigma(rounds: &Rounds) -> f64 {
+    let mut pairs: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for round in &rounds.rounds {
+        for (obs, alone) in rounds.of(round).iter().zip(&round.alone) {
+            if *alone && obs.racks.is_none() && obs.starvation < noise::LITTLE_STARVATION {
+                pairs
+                    .entry((obs.src, obs.dst))
+                    .or_default()
+                    .push(obs.ln_rate);
+            }
+        }
+    }
+    let residuals: Vec<f64> = pairs
+        .values()
+        .filter(|logs| logs.len() > 2)
+        .flat_map(|logs| {
+            let middle = median(logs).unwrap_or(0.0);
+            logs.iter().map(move |log| log - middle)
+        })
+        .collect();
+    robust_sigma(&residuals).clamp(noise::ISOLATED_SIGMA, noise::MAX_ISOLATED_SIGMA)
+}

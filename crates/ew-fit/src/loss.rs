@@ -1,0 +1,189 @@
+//! Random loss, distinguished from the loss that a full queue makes: only flows that share nothing
+//! with anybody count, and none whose way is full. Retransmissions of concurrent flows accuse
+//! nobody.
+
+use super::hypothesis::{Direction, Effect, Hypothesis, Location};
+use super::loss_index::{NO_LOSS, SPREAD};
+use super::obs::Obs;
+use super::rounds::Rounds;
+use ew_evidence::criteria::{ALIKE, EQUAL, FULL, LOSSY, MANY, MIN_SEEN, NEGLIGIBLE, TIMES_TYPICAL};
+use ew_model::HostId;
+use ew_stats::median;
+use std::collections::BTreeSet;
+
+/// Evidence of retransmissions for loss in a direction, nats. `None` where they are no outlier.
+pub(super) fn of_side(
+    rounds: &Rounds,
+    hypothesis: &Hypothesis,
+    host: HostId,
+    direction: Direction,
+) -> Option<f64> {
+    if direction == Direction::Both {
+        return None;
+    }
+    let flows = flows_of(rounds, Location::Host(host, direction), None);
+    let is_random = is_scattered(&rates(&flows)) || lose_unhindered(rounds, hypothesis, &flows);
+    gain(rounds, &flows).filter(|_| is_random)
+}
+
+/// The share of their rate that is left to flows through a rack's uplink, before it is fitted.
+/// `None` where nothing speaks for loss.
+pub(super) fn of_rack(
+    rounds: &Rounds,
+    hypothesis: &Hypothesis,
+    rack: usize,
+    direction: Direction,
+) -> Option<f64> {
+    let flows = flows_of(rounds, Location::Rack(rack, direction), Some(hypothesis));
+    let is_random = lose_unhindered(rounds, hypothesis, &flows)
+        || is_scattered(&rates(&flows)) && !are_steady(hypothesis, &flows);
+    if !is_random {
+        return None;
+    }
+    gain(rounds, &flows)?;
+    let left = |obs: &&Obs| (obs.bits_per_sec / asked(hypothesis, obs)).min(1.0);
+    median(&flows.iter().map(left).collect::<Vec<_>>())
+}
+
+/// Evidence of the retransmissions for all lossy parts together. A flow that crosses two of them
+/// retransmits once.
+pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
+    let lossy = hypothesis
+        .parts
+        .iter()
+        .filter(|part| matches!(part.effect, Effect::Loss(_)));
+    let mut counted: BTreeSet<*const Obs> = BTreeSet::new();
+    lossy
+        .map(|part| {
+            let mut flows = flows_of(rounds, part.location, Some(hypothesis));
+            flows.retain(|obs| counted.insert(*obs));
+            raw_gain(rounds, &flows).unwrap_or(0.0)
+        })
+        .sum()
+}
+
+fn lose_unhindered(rounds: &Rounds, hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
+    let flows = flows.iter().filter_map(|obs| {
+        let link = hypothesis.class_rate(obs.src.index());
+        Some((obs.bits_per_sec / link, obs.retransmitted_share?))
+    });
+    are_unhindered(flows, rounds.loss.typical_share)
+}
+
+/// Whether nearly all flows that fill their sender's link with what they retransmit, retransmit far
+/// more than typical: no queue behind that is full, so that none drops their segments. They must
+/// lack what they repeat, half of it or more: retransmissions that cost nothing prove nothing. Of
+/// each flow the share of the link that it reaches, and that of its segments that it retransmits.
+pub fn are_unhindered(flows: impl Iterator<Item = (f64, f64)>, typical_share: f64) -> bool {
+    let fills = |(reached, share): &(f64, f64)| reached * (1.0 + share) >= 1.0 - NEGLIGIBLE;
+    let (reached, shares): (Vec<f64>, Vec<f64>) = flows.filter(fills).unzip();
+    let Some((reached, repeated)) = median(&reached).zip(median(&shares)) else {
+        return false;
+    };
+    let outlying = outlying_share(typical_share);
+    let losing = shares.iter().filter(|share| **share > outlying).count();
+    shares.len() >= MIN_SEEN
+        && losing as f64 >= (1.0 - MANY) * shares.len() as f64
+        && 1.0 - reached >= 0.5 * repeated
+}
+
+/// Whether most of the flows that are slow are steady: what cannot be exceeded is full. Random loss
+/// makes TCP swing.
+fn are_steady(hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
+    let is_slow = |obs: &&&Obs| obs.bits_per_sec < FULL * asked(hypothesis, obs);
+    let slow: Vec<&&Obs> = flows.iter().filter(is_slow).collect();
+    let steady = slow.iter().filter(|obs| obs.is_steady).count();
+    2 * steady > slow.len()
+}
+
+/// Flows that retransmit more than this are outliers.
+fn outlying_share(typical_share: f64) -> f64 {
+    LOSSY.max(TIMES_TYPICAL * typical_share)
+}
+
+fn asked(hypothesis: &Hypothesis, obs: &Obs) -> f64 {
+    let of = |host: HostId| hypothesis.class_rate(host.index());
+    of(obs.src).min(of(obs.dst))
+}
+
+/// The isolated flows through a location that do not fill it.
+fn flows_of<'r>(
+    rounds: &'r Rounds,
+    location: Location,
+    hypothesis: Option<&Hypothesis>,
+) -> Vec<&'r Obs> {
+    let capacities = hypothesis.map(|hypothesis| (hypothesis.capacities(rounds), hypothesis));
+    let fills = |obs: &&Obs| {
+        let (Some((from, to)), Some((capacities, hypothesis))) = (obs.racks, &capacities) else {
+            return false;
+        };
+        let path = capacities.bits_per_sec[capacities.up(from, 0)]
+            .min(capacities.bits_per_sec[capacities.down(to, 0)]);
+        asked(hypothesis, obs) > FULL * path
+    };
+    let isolated = rounds.loss.isolated.iter().map(|at| &rounds.obs[*at]);
+    isolated
+        .filter(|obs| location.carries(obs) && !fills(obs) && !may_share_link(rounds, obs))
+        .collect()
+}
+
+/// Whether hashes may put several connections of a flow on one of a host's links, which is full
+/// then while the others are not.
+fn may_share_link(rounds: &Rounds, obs: &Obs) -> bool {
+    let has_several = |host: HostId| rounds.members[host.index()] > 1;
+    obs.streams > 1.5 && (has_several(obs.src) || has_several(obs.dst))
+}
+
+/// `None` unless enough flows, with enough partners, retransmit far more than typical.
+fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
+    let shares: Vec<f64> = flows
+        .iter()
+        .filter_map(|obs| obs.retransmitted_share)
+        .collect();
+    let partners = |end: fn(&Obs) -> HostId| {
+        flows
+            .iter()
+            .map(|obs| end(obs))
+            .collect::<BTreeSet<_>>()
+            .len()
+    };
+    let met = partners(|obs| obs.src).max(partners(|obs| obs.dst));
+    let stands_out = median(&shares)? > outlying_share(rounds.loss.typical_share);
+    let is_known = shares.len() >= MIN_SEEN && met > 1;
+    if stands_out && is_known {
+        raw_gain(rounds, flows)
+    } else {
+        None
+    }
+}
+
+fn rates(flows: &[&Obs]) -> Vec<f64> {
+    flows.iter().map(|obs| obs.bits_per_sec).collect()
+}
+
+/// What is full, or shaped, gives its flows one rate that they cannot exceed, and drops the rest;
+/// random loss gives each another.
+pub fn is_scattered(rates: &[f64]) -> bool {
+    let at = |share: f64| ew_stats::quantile(rates, share);
+    at(0.75)
+        .zip(at(0.25))
+        .is_some_and(|(high, low)| high > ALIKE * low)
+}
+
+/// The flows' shares against those of all isolated flows, both log-normal.
+fn raw_gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
+    let index = &rounds.loss;
+    let shares = flows.iter().filter_map(|obs| obs.retransmitted_share);
+    let logs: Vec<f64> = shares.map(|share| (share + NO_LOSS).ln()).collect();
+    let own = median(&logs)?;
+    let log_normal =
+        |log: f64, middle: f64, spread: f64| -0.5 * ((log - middle) / spread).powi(2) - spread.ln();
+    let of_flow =
+        |log: &f64| log_normal(*log, own, SPREAD) - log_normal(*log, index.usual_log, index.spread);
+    Some(
+        logs.iter()
+            .map(of_flow)
+            .sum::<f64>()
+            .clamp(-EQUAL * logs.len() as f64, EQUAL * logs.len() as f64),
+    )
+}

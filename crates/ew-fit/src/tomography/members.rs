@@ -1,0 +1,338 @@
+//! Which path is bad, by name: where the routers on the connections' paths are known.
+//!
+//! All of a bad path's connections are bad, and those of the other paths are as good as ever. So
+//! the connections over one router are compared with all others of their test by their shares of
+//! bad ones (a likelihood ratio of binomials, by test, since one test fills links and the other
+//! does not). A router has an address of its own towards each rack: what is bad on the way into a
+//! rack has one name for every rack that sends to it.
+
+use super::connections::Judged;
+use super::scope::Scope;
+use super::traces::{Fork, Traces};
+use crate::{ANY_PART, Direction, OVERDISPERSION};
+use ew_evidence::criteria::{ALIKE, EQUAL, FAULT_ODDS, LOSSY_UNLOADED, MIN_SEEN};
+use ew_stats::median;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Of the connections of a bad path that were good elsewhere, and show it, so many are bad; less is
+/// what unequal hashing does, too.
+const MIN_ATTRIBUTABLE: f64 = 1.0 / 3.0;
+
+/// One bad path whose routers are known.
+#[derive(Clone, Debug)]
+pub struct BadMember {
+    /// Whose path it is.
+    pub scope: Scope,
+    /// Scopes that explain as much.
+    pub rivals: Vec<Scope>,
+    /// The router's address, by the rack that sends to it.
+    pub via: Vec<(usize, IpAddr)>,
+    /// Bad connections over it, and all.
+    pub bad: usize,
+    /// All connections over it.
+    pub connections: usize,
+    /// Share of bad ones among all others of the tests that show it.
+    pub others_bad_share: f64,
+    /// Log-likelihood gained, less the price, nats.
+    pub gain: f64,
+}
+
+/// Connections of a test.
+pub(super) struct Stratum {
+    /// Those whose routers are known, by the rack that sends and the router.
+    routers: BTreeMap<(usize, IpAddr), Vec<Judged>>,
+    /// All of them.
+    traced: Count,
+    /// Of those that each rack sends over its worst router.
+    worst: BTreeMap<usize, Count>,
+    /// By how much less log-likelihoods count, since connections that share something are bad
+    /// together.
+    dispersion: f64,
+}
+
+impl Stratum {
+    /// The dispersion is what the routers' shares of bad connections vary by (Pearson's chi-squared
+    /// over its degrees of freedom, McCullagh and Nelder 1989, section 4.5), without the worst
+    /// router of each rack, which may be the bad one.
+    pub(super) fn new(judged: Vec<Judged>) -> Self {
+        let mut routers: BTreeMap<(usize, IpAddr), Vec<Judged>> = BTreeMap::new();
+        for one in judged {
+            if let Some(via) = one.via {
+                routers.entry((one.racks.0, via)).or_default().push(one);
+            }
+        }
+        let mut racks: BTreeMap<usize, Vec<Count>> = BTreeMap::new();
+        for ((rack, _), own) in &routers {
+            racks.entry(*rack).or_default().push(Count::of(own));
+        }
+        let mut worst = BTreeMap::new();
+        let mut ordinary: Vec<Count> = Vec::new();
+        for (rack, mut counts) in racks {
+            counts.sort_by(|a, b| a.share().total_cmp(&b.share()));
+            worst.extend(counts.pop().map(|count| (rack, count)));
+            ordinary.extend(counts);
+        }
+        let sum = |figure: fn(&Count) -> f64| ordinary.iter().map(figure).sum::<f64>();
+        let share = Count {
+            bad: sum(|count| count.bad),
+            all: sum(|count| count.all),
+        }
+        .share();
+        let squares = ordinary.iter().map(|count| {
+            let expected = count.all * share;
+            (count.bad - expected).powi(2) / (expected * (1.0 - share)).max(f64::MIN_POSITIVE)
+        });
+        let freedom = ordinary.len().saturating_sub(1).max(1) as f64;
+        Self {
+            dispersion: (squares.sum::<f64>() / freedom).max(OVERDISPERSION),
+            traced: Count::of(routers.values().flatten()),
+            worst,
+            routers,
+        }
+    }
+
+    /// All connections but those of one router, from `rack`, and those over the worst of each other
+    /// rack: it may be the same spine's.
+    fn others(&self, rack: usize, own: Count) -> Count {
+        let worst = self.worst.iter().filter(|(other, _)| **other != rack);
+        worst.fold(self.traced.without(own), |left, (_, worst)| {
+            left.without(*worst)
+        })
+    }
+}
+
+/// Counts of connections of a test.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    bad: f64,
+    all: f64,
+}
+
+/// One router, from one rack to all others or to one.
+#[derive(Clone, Debug)]
+struct Piece {
+    from: usize,
+    via: IpAddr,
+    /// Likelihood ratio less what it costs to choose the router, nats.
+    gain: f64,
+    bad: f64,
+    all: f64,
+    others: Count,
+}
+
+/// The bad path that explains the bad connections best, if one does.
+pub(super) fn bad_member(strata: &[Stratum], traces: &Traces, racks: usize) -> Option<BadMember> {
+    let out: Vec<Option<Piece>> = (0..racks)
+        .map(|from| best_piece(strata, traces, from, None))
+        .collect();
+    let into: Vec<Vec<Piece>> = (0..racks)
+        .map(|to| {
+            let from = (0..racks).filter(|from| *from != to);
+            from.filter_map(|from| best_piece(strata, traces, from, Some(to)))
+                .collect()
+        })
+        .collect();
+    let price = (3.0 * racks as f64 + 1.0).ln() + (1.0 / FAULT_ODDS).ln();
+    let mut found: Vec<(Scope, Vec<Piece>)> = Vec::new();
+    for rack in 0..racks {
+        let sends = shown(out[rack].iter());
+        let receives = shown(into[rack].iter());
+        let nats = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>();
+        // Both directions are one more thing to be at fault.
+        if nats(&sends).min(nats(&receives)) > price {
+            let both = [sends.clone(), receives.clone()].concat();
+            found.push((Scope::Rack(rack, Direction::Both), both));
+        }
+        found.push((Scope::Rack(rack, Direction::Tx), sends));
+        found.push((Scope::Rack(rack, Direction::Rx), receives));
+    }
+    // A spine is bad for whoever sends over it.
+    let show_it = out.iter().flatten().filter(|piece| piece.gain > EQUAL);
+    if 2 * show_it.count() > racks.max(2) {
+        found.push((Scope::Everywhere, out.iter().flatten().cloned().collect()));
+    }
+    let gain = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>() - price;
+    let mut ranked: Vec<(f64, Scope, Vec<Piece>)> = found
+        .into_iter()
+        .filter(|(_, pieces)| pieces.iter().map(|p| p.bad).sum::<f64>() >= MIN_SEEN as f64)
+        .map(|(scope, pieces)| (gain(&pieces), scope, pieces))
+        .collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (gain, scope, pieces) = ranked.first().filter(|(gain, ..)| *gain > 0.0)?.clone();
+    let sum = |figure: fn(&Piece) -> f64| pieces.iter().map(figure).sum::<f64>();
+    let mut via: Vec<(usize, IpAddr)> = pieces.iter().map(|p| (p.from, p.via)).collect();
+    via.sort_unstable();
+    via.dedup();
+    Some(BadMember {
+        scope,
+        rivals: (ranked.iter().skip(1))
+            .filter(|(other, ..)| *other > gain - EQUAL)
+            .map(|(_, scope, _)| *scope)
+            .collect(),
+        via,
+        bad: sum(|p| p.bad) as usize,
+        connections: sum(|p| p.all) as usize,
+        others_bad_share: sum(|p| p.others.bad) / sum(|p| p.others.all).max(1.0),
+        gain,
+    })
+}
+
+/// Those that explain more than they cost.
+fn shown<'p>(pieces: impl Iterator<Item = &'p Piece>) -> Vec<Piece> {
+    pieces.filter(|piece| piece.gain > 0.0).cloned().collect()
+}
+
+/// Of the routers that a rack's connections go over, the one that explains most.
+fn best_piece(
+    strata: &[Stratum],
+    traces: &Traces,
+    from: usize,
+    to: Option<usize>,
+) -> Option<Piece> {
+    let Fork { members, .. } = traces.forks.get(&from)?;
+    if members.len() < 2 {
+        return None;
+    }
+    let cost = (members.len().max(1) as f64).ln();
+    let pieces = members.iter().map(|via| {
+        let mut piece = Piece {
+            from,
+            via: *via,
+            gain: -cost,
+            bad: 0.0,
+            all: 0.0,
+            others: Count::default(),
+        };
+        for stratum in strata {
+            piece.take(stratum, to);
+        }
+        piece
+    });
+    pieces.max_by(|a, b| a.gain.total_cmp(&b.gain))
+}
+
+impl Piece {
+    /// Adds a test, if more of the router's connections are bad in it than of all others.
+    fn take(&mut self, stratum: &Stratum, to: Option<usize>) {
+        let over_it = stratum.routers.get(&(self.from, self.via));
+        let connections: Vec<&Judged> = (over_it.into_iter().flatten())
+            .filter(|one| to.is_none_or(|to| one.racks.1 == to))
+            .collect();
+        let own = Count::of(connections.iter().copied());
+        // Those that are not traced may be over the same router.
+        let others = stratum.others(self.from, own);
+        let all = Count {
+            bad: own.bad + others.bad,
+            all: own.all + others.all,
+        };
+        let attributable = (own.share() - others.share()) / (1.0 - others.share());
+        if attributable < MIN_ATTRIBUTABLE * visible_share(&connections) {
+            return;
+        }
+        let apart = own.likelihood(own.share()) + others.likelihood(others.share());
+        let bad: Vec<f64> = (connections.iter())
+            .filter(|one| one.is_bad)
+            .map(|one| one.of_pace.max(f64::MIN_POSITIVE).ln())
+            .collect();
+        let ratio = apart - all.likelihood(all.share()) + likeness(&bad);
+        self.gain += ratio / stratum.dispersion - 0.5 * own.all.max(2.0).ln();
+        self.bad += own.bad;
+        self.all += own.all;
+        self.others.bad += others.bad;
+        self.others.all += others.all;
+    }
+}
+
+/// Share of a path's connections that show what it does to them. Where it loses segments, some lose
+/// none: of so many segments each, by the share that all of them lose together.
+fn visible_share(connections: &[&Judged]) -> f64 {
+    let sum = |figure: fn(&Judged) -> f64| connections.iter().map(|one| figure(one)).sum::<f64>();
+    let lost_share = sum(|one| one.lost) / sum(|one| one.segments).max(1.0);
+    if lost_share < LOSSY_UNLOADED {
+        return 1.0;
+    }
+    let loses = |one: &&Judged| 1.0 - (1.0 - lost_share).powf(one.segments);
+    connections.iter().map(loses).sum::<f64>() / connections.len() as f64
+}
+
+/// What is gained when rates (log-scale) are alike, as those of one narrow path are, nats: what is
+/// slow by chance is anything from [`ew_evidence::criteria::SLOW`] down.
+fn likeness(rates: &[f64]) -> f64 {
+    let Some(middle) = median(rates) else {
+        return 0.0;
+    };
+    let density = |rate: &f64| {
+        let z = (rate - middle) / ALIKE.ln();
+        (-0.5 * z * z).exp() / (ALIKE.ln() * std::f64::consts::TAU.sqrt())
+    };
+    let gains = rates
+        .iter()
+        .map(|rate| (0.5 + 0.5 * ANY_PART * density(rate)).ln());
+    (gains.sum::<f64>() - 0.5 * (rates.len() as f64).ln()).max(0.0)
+}
+
+impl Count {
+    fn of<'j>(judged: impl IntoIterator<Item = &'j Judged>) -> Self {
+        judged.into_iter().fold(Self::default(), |count, one| Self {
+            bad: count.bad + f64::from(u8::from(one.is_bad)),
+            all: count.all + 1.0,
+        })
+    }
+
+    fn without(self, some: Self) -> Self {
+        Self {
+            bad: self.bad - some.bad,
+            all: self.all - some.all,
+        }
+    }
+
+    /// Of bad ones; never 0 or 1.
+    fn share(self) -> f64 {
+        (self.bad + 0.5) / (self.all + 1.0)
+    }
+
+    fn likelihood(self, share: f64) -> f64 {
+        self.bad * share.ln() + (self.all - self.bad) * (1.0 - share).ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::HostId;
+
+    fn connections(segments: f64, lost: &[f64]) -> Vec<Judged> {
+        let one = |lost: &f64| Judged {
+            src: HostId(0),
+            dst: HostId(1),
+            racks: (0, 1),
+            via: None,
+            is_bad: *lost > 0.0,
+            of_pace: 1.0,
+            retransmitted: 0.0,
+            segments,
+            lost: *lost,
+        };
+        lost.iter().map(one).collect()
+    }
+
+    fn share(all: &[Judged]) -> f64 {
+        visible_share(&all.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn of_few_segments_few_connections_show_what_a_path_loses() {
+        // 2 of 1,000 segments are lost: of 100 each, 1 - 0.998^100 = 18% of the connections lose
+        // any.
+        let few = connections(100.0, &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        assert!((share(&few) - 0.181).abs() < 0.001, "{}", share(&few));
+        let many = connections(10_000.0, &[20.0, 18.0, 22.0]);
+        assert!(share(&many) > 0.999);
+        // One in 10,000 is no lossy path, and a connection that is bad must show it by its rate.
+        let hardly = connections(10_000.0, &[1.0, 1.0, 1.0]);
+        assert!((share(&hardly) - 1.0).abs() < f64::EPSILON);
+        let unknown = connections(0.0, &[0.0, 0.0]);
+        assert!((share(&unknown) - 1.0).abs() < f64::EPSILON);
+    }
+}

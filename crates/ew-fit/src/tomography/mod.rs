@@ -1,0 +1,714 @@
+//! Which of a rack's hashed paths is bad, from the stage that loads all of them to half with pinned
+//! ports.
+//!
+//! At half load nothing healthy is full. So a connection that stays below its pace, or retransmits,
+//! in every round in which its 5-tuple was measured is on a bad path. A share of bad connections
+//! out of one rack, whatever rack they go to, is a member of that rack's uplinks; into one rack, of
+//! its downlinks; everywhere, a spine. Binomial likelihoods of the scopes are compared, as 007
+//! (Arzani et al., NSDI 2018) and NetBouncer (Tan et al., NSDI 2019) do with votes.
+
+mod black_hole;
+mod connections;
+mod links;
+mod loads;
+mod lost;
+mod members;
+mod scope;
+mod traces;
+
+pub use black_hole::BlackHole;
+pub use lost::{LostLocation, LostMember, short_racks};
+pub use members::BadMember;
+pub use scope::Scope;
+pub use traces::Traces;
+
+use crate::{ANYTHING, Direction, Network};
+use connections::{Judged, Key, PACE, Seen, connections_of};
+use ew_evidence::criteria::{
+    ALIKE, EQUAL, FAULT_ODDS, FULL, LOSSY_UNLOADED, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL,
+};
+use ew_evidence::observations::{Observations, RoundView, StageView};
+use ew_evidence::quality::{LITTLE_STARVATION, starvation};
+use ew_model::HostId;
+use ew_model::analysis::{RackAnalysis, RackPath};
+use ew_model::record::FlowRecord;
+use ew_model::run::Run;
+use ew_model::scenario::Pattern;
+use ew_model::workload::{Pace, Workload};
+use ew_stats::{median, quantile};
+use loads::Loads;
+use members::Stratum;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// Rounds in which a 5-tuple must have been measured to be bad in every one.
+const MIN_ROUNDS: usize = 2;
+
+/// What is known of single paths.
+#[derive(Debug, Default)]
+pub struct Tomography {
+    /// A bad one, by its share of a rack's connections.
+    pub bad_path: Option<BadPath>,
+    /// A bad one whose routers are known.
+    pub bad_member: Option<BadMember>,
+    /// One that swallows its connections.
+    pub black_hole: Option<BlackHole>,
+    /// Paths that a rack does not use, and others do.
+    pub lost_members: Vec<LostMember>,
+    /// Share of the flows that load all paths by half whose ends lacked CPU. `None` without such
+    /// flows.
+    pub starved_share: Option<f64>,
+    /// Parallel paths of a rack by their routers, and connections traced.
+    pub traced_paths: Option<(usize, usize)>,
+    /// The same of each rack: routers, and connections traced out of the rack.
+    pub rack_paths: BTreeMap<usize, BTreeMap<IpAddr, u32>>,
+}
+
+impl Tomography {
+    /// The racks with their traced paths.
+    pub fn with_paths(&self, mut racks: Vec<RackAnalysis>) -> Vec<RackAnalysis> {
+        let bad: Vec<(usize, IpAddr)> = (self.bad_member.iter())
+            .flat_map(|found| found.via.iter().copied())
+            .collect();
+        for rack in &mut racks {
+            let index = rack.rack.index();
+            let paths = self.rack_paths.get(&index).into_iter().flatten();
+            rack.paths = paths
+                .map(|(router, connections)| RackPath {
+                    router: *router,
+                    connections: *connections,
+                    is_bad: bad.contains(&(index, *router)),
+                })
+                .collect();
+        }
+        racks
+    }
+}
+
+/// One bad path.
+#[derive(Clone, Debug)]
+pub struct BadPath {
+    /// Whose path it is.
+    pub scope: Scope,
+    /// Scopes that explain as much.
+    pub rivals: Vec<Scope>,
+    /// Bad connections of those in the scope.
+    pub bad: usize,
+    /// All connections in the scope.
+    pub connections: usize,
+    /// Median over the bad ones: rate over pace, and share of segments retransmitted.
+    pub of_pace: f64,
+    /// Of all segments, 0 to 1.
+    pub retransmitted_share: f64,
+    /// Log-likelihood gained, less the price, nats.
+    pub gain: f64,
+    /// Stage that shows it.
+    pub stage: String,
+}
+
+/// One pinned connection over all its rounds.
+#[derive(Clone, Debug, Default)]
+struct Connection {
+    of_pace: Vec<f64>,
+    retransmitted: Vec<f64>,
+    /// Segments sent, and of them retransmitted, over all rounds.
+    segments: f64,
+    lost: f64,
+    bad_rounds: usize,
+}
+
+/// What makes a connection bad.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Badness {
+    /// Slow or lossy in every round: what remains hardly happens by chance.
+    EveryRound,
+    /// Slow in the mean, or more lost over all rounds than by chance where so large a share of
+    /// segments is typical. What happens to good ones too must be compared with others.
+    Pooled(f64),
+}
+
+impl Badness {
+    fn min_rounds(self) -> usize {
+        match self {
+            Self::EveryRound => MIN_ROUNDS,
+            Self::Pooled(_) => 1,
+        }
+    }
+}
+
+impl Connection {
+    fn is_bad(&self, badness: Badness) -> bool {
+        let rounds = self.of_pace.len();
+        match badness {
+            Badness::EveryRound => self.bad_rounds == rounds,
+            Badness::Pooled(typical) => {
+                let mean = self.of_pace.iter().sum::<f64>() / rounds.max(1) as f64;
+                mean < SLOW || poisson_tail(self.lost, typical * self.segments) < ANYTHING
+            }
+        }
+    }
+}
+
+/// Share of segments that is typically retransmitted: by all but the worst quarter of the
+/// connections, or over the router in the middle, the better of two, since of two paths one may be
+/// bad in every rack. A bad path's own losses make both too high, so the lower one counts.
+fn typical_loss(connections: &BTreeMap<Key, Connection>, traces: &Traces) -> f64 {
+    let mut routers: BTreeMap<IpAddr, Vec<&Connection>> = BTreeMap::new();
+    for (key, connection) in connections {
+        if let Some(via) = traces.via(key) {
+            routers.entry(via).or_default().push(connection);
+        }
+    }
+    let mut shares: Vec<f64> = routers.values().map(|all| loss_of(all)).collect();
+    shares.sort_by(f64::total_cmp);
+    let middle = shares.get(shares.len().saturating_sub(1) / 2);
+    let share = |one: &&Connection| one.lost / one.segments.max(1.0);
+    let mut all: Vec<&Connection> = connections.values().collect();
+    all.sort_by(|a, b| share(a).total_cmp(&share(b)));
+    all.truncate(all.len() - all.len() / 4);
+    middle.map_or(1.0, |share| *share).min(loss_of(&all))
+}
+
+fn loss_of(connections: &[&Connection]) -> f64 {
+    let sum = |figure: fn(&Connection) -> f64| connections.iter().map(|one| figure(one)).sum();
+    let (lost, segments): (f64, f64) = (sum(|one| one.lost), sum(|one| one.segments));
+    lost / segments.max(1.0)
+}
+
+/// Probability of so many or more where `mean` are expected.
+fn poisson_tail(count: f64, mean: f64) -> f64 {
+    let mut term = (-mean).exp();
+    let mut below = 0.0;
+    for k in 0..count.min(1e6) as u64 {
+        below += term;
+        term *= mean / (k + 1) as f64;
+    }
+    1.0 - below
+}
+
+/// Analyses the paths of a run. Of one whose rounds are mostly void nothing is concluded but that
+/// nothing arrives.
+pub fn tomography(
+    observations: &Observations<'_>,
+    network: &Network,
+    traces: &Traces,
+) -> Tomography {
+    let quality = &network.quality;
+    let racks = observations.inventory().racks.len();
+    let mut lost_members = lost::lost_members(traces, observations.run.plan.expect.paths);
+    let black_hole = black_hole::black_hole(observations, quality);
+    let black_hole = black_hole.map(|found| {
+        let ended = by_length(&traces.ended, traces);
+        let ended: Vec<Stratum> = ended.into_iter().map(Stratum::new).collect();
+        // What leaves over a hole never arrives; what returns over one fails by the hash of the
+        // way back, over every router.
+        match members::bad_member(&ended, traces, racks) {
+            Some(member) if member.bad == member.connections => found.at(member),
+            _ => found.in_place_of_lost(&mut lost_members, traces),
+        }
+    });
+    if quality.is_invalid() {
+        return Tomography {
+            black_hole,
+            ..Tomography::default()
+        };
+    }
+    // What a throttled host carries depends on what else it does, and shows no path.
+    let (bad_path, bad_member) = match quality.is_throttled {
+        true => (None, None),
+        false => bad_paths(observations, network, traces),
+    };
+    Tomography {
+        bad_path,
+        bad_member,
+        black_hole,
+        lost_members,
+        starved_share: starved_share(observations),
+        traced_paths: traces.paths(),
+        rack_paths: traces.of_racks(),
+    }
+}
+
+fn starved_share(observations: &Observations<'_>) -> Option<f64> {
+    let stages = observations.stages.iter();
+    let light = stages.filter(|stage| {
+        matches!(stage.stage.pattern, Pattern::Paths { .. }) && is_light(&stage.stage.workload)
+    });
+    let rounds = light.flat_map(|stage| stage.rounds.iter().map(move |round| (stage, round)));
+    let (mut flows, mut fed) = (0, 0);
+    for (stage, round) in rounds {
+        flows += round.records.len();
+        fed += with_cpu(observations.run, stage, round).count();
+    }
+    (flows > 0).then(|| 1.0 - fed as f64 / flows as f64)
+}
+
+/// The connections of the flows of a paced round whose ends had the CPU that they needed.
+fn with_cpu<'o>(
+    run: &'o Run,
+    stage: &'o StageView<'_>,
+    round: &'o RoundView<'_>,
+) -> impl Iterator<Item = Vec<Seen>> {
+    let rows = round.records.iter().zip(starvation(round));
+    rows.filter_map(move |(row, starved)| {
+        let seen = connections_of(row);
+        // Where next to no CPU was left, acknowledgements come so late that senders repeat what
+        // was not lost.
+        let catches_up = || starved < FULL && keeps_pace(run, stage, row, &seen);
+        (starved < LITTLE_STARVATION || catches_up()).then_some(seen)
+    })
+}
+
+/// Whether a flow's better connections keep its pace: threads that waited for a CPU catch up where
+/// a flow is paced. At half load what comes late and at once fills no path; at more it may.
+fn keeps_pace(run: &Run, stage: &StageView<'_>, row: &FlowRecord, seen: &[Seen]) -> bool {
+    let workload = &stage.stage.workload;
+    let rates: Vec<f64> = seen.iter().map(Seen::bits_per_sec).collect();
+    let paced = run.plan.pace_between(workload, row.src, row.dst);
+    let kept = quantile(&rates, PACE).zip(paced);
+    is_light(workload) && kept.is_some_and(|(rate, pace)| rate * seen.len() as f64 >= FULL * pace)
+}
+
+/// Half of what the hosts can carry, or less: nothing is full by chance, nor for a moment.
+fn is_light(workload: &Workload) -> bool {
+    let load = workload.pace.measured_share;
+    load.is_some_and(|load| load <= 0.5)
+}
+
+/// By their shares of the connections, and by name.
+fn bad_paths(
+    observations: &Observations<'_>,
+    network: &Network,
+    traces: &Traces,
+) -> (Option<BadPath>, Option<BadMember>) {
+    let racks = observations.inventory().racks.len();
+    let paced = paced(observations, network, traces);
+    let strata: Vec<Stratum> = paced
+        .iter()
+        .flat_map(|paced| by_length(&paced.pooled, traces))
+        .chain(together(observations, network, traces))
+        .map(Stratum::new)
+        .collect();
+    let by_share = paced.first().and_then(|paced| {
+        let found = explain(&paced.judged, racks)?;
+        let stage = paced.stage.clone();
+        Some(BadPath { stage, ..found })
+    });
+    (by_share, members::bad_member(&strata, traces, racks))
+}
+
+/// Connections over as many routers, together.
+fn by_length(judged: &[Judged], traces: &Traces) -> Vec<Vec<Judged>> {
+    let mut lengths: BTreeMap<usize, Vec<Judged>> = BTreeMap::new();
+    for one in judged {
+        let of_length = lengths.entry(traces.length(one.racks)).or_default();
+        of_length.push(one.clone());
+    }
+    lengths.into_values().collect()
+}
+
+/// A stage that loads all paths in part.
+struct Paced {
+    stage: String,
+    /// By what is bad in every round.
+    judged: Vec<Judged>,
+    /// By all rounds together, to be compared with others.
+    pooled: Vec<Judged>,
+}
+
+/// The connections of the stages that load all paths in part, the lowest load first: there what is
+/// slow is not full by chance.
+fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) -> Vec<Paced> {
+    let stages = observations.stages.iter();
+    let stages = stages.filter(|stage| matches!(stage.stage.pattern, Pattern::Paths { .. }));
+    let mut stages: Vec<&StageView<'_>> = stages
+        .filter(|stage| stage.stage.workload.pace != Pace::default())
+        .collect();
+    let load = |stage: &StageView<'_>| stage.stage.workload.pace.measured_share.unwrap_or(0.0);
+    stages.sort_by(|a, b| load(a).total_cmp(&load(b)));
+    // Where all connections of a host on one of its links would be too many for it, a slow one
+    // may be slow on its host's link, in every round, since its ports are pinned.
+    stages.retain(|stage| load(stage) * network.links <= 1.0);
+    let loads = Loads::new(observations, traces, &stages);
+    let paced = |(at, stage): (usize, &&StageView<'_>)| {
+        let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
+        for (index, round) in stage.rounds.iter().enumerate() {
+            let flows: Vec<Vec<Seen>> = with_cpu(observations.run, stage, round).collect();
+            take_round(&flows, &mut connections, |key| {
+                loads.is_full((at, index), key)
+            });
+        }
+        let typical = typical_loss(&connections, traces);
+        let judged = |badness| judge(observations, network, traces, &connections, badness);
+        Paced {
+            judged: judged(Badness::EveryRound),
+            pooled: judged(Badness::Pooled(typical)),
+            stage: stage.stage.name.clone(),
+        }
+    };
+    stages.iter().enumerate().map(paced).collect()
+}
+
+/// Flows of one connection that leave their rack over the same router in the same round, together:
+/// what they carry against what their hosts allow. Bad is what is below most of its kind.
+fn together(
+    observations: &Observations<'_>,
+    network: &Network,
+    traces: &Traces,
+) -> Vec<Vec<Judged>> {
+    let stages = observations.stages.iter().enumerate();
+    let single = stages.filter(|(_, stage)| stage.judged && stage.stage.workload.streams == 1);
+    let sizes = PathSizes::of(observations, network, traces);
+    let mut kinds: BTreeMap<Kind, Vec<Judged>> = BTreeMap::new();
+    for (at, stage) in single {
+        let rounds = stage.rounds.iter().enumerate();
+        for (_, round) in rounds.filter(|(number, _)| !network.quality.is_void(at, *number)) {
+            for (load, judged) in of_routers(observations, network, traces, round) {
+                let weight = judged.via.map_or(1.0, |via| traces.weight(via));
+                let kind = Kind {
+                    stage: at,
+                    flows: load.flows,
+                    load: step(load.bits_per_sec),
+                    paths: sizes.of_way(judged.racks, weight),
+                    routers: traces.length(judged.racks),
+                };
+                kinds.entry(kind).or_default().push(judged);
+            }
+        }
+    }
+    let mut kinds: Vec<Vec<Judged>> = kinds.into_values().collect();
+    for judged in &mut kinds {
+        let shares: Vec<f64> = judged.iter().map(|one| one.of_pace).collect();
+        let typical = median(&shares).unwrap_or(1.0);
+        for one in judged {
+            one.is_bad = one.of_pace < SLOW * typical;
+        }
+    }
+    kinds
+}
+
+/// Flows over one router that are alike: many share what few do not fill, and large racks have wide
+/// paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    stage: usize,
+    flows: usize,
+    /// What their hosts allow.
+    load: i64,
+    /// Sizes of the paths out of the rack and into the other.
+    paths: (i64, i64),
+    /// Between the racks.
+    routers: usize,
+}
+
+/// What the narrowest path of each rack carries where the paths together carry what its hosts can
+/// send.
+struct PathSizes(BTreeMap<usize, f64>);
+
+impl PathSizes {
+    fn of(observations: &Observations<'_>, network: &Network, traces: &Traces) -> Self {
+        let inventory = observations.inventory();
+        let mut rates: BTreeMap<usize, f64> = BTreeMap::new();
+        for host in inventory.host_ids() {
+            if let Some((rack, rate)) = inventory.rack_of(host).zip(network.class_rate(host)) {
+                *rates.entry(rack.index()).or_default() += rate;
+            }
+        }
+        let each = |(rack, rate): (usize, f64)| (rack, rate / traces.weights_of(rack));
+        Self(rates.into_iter().map(each).collect())
+    }
+
+    /// Of the path with such a weight.
+    fn of_way(&self, racks: (usize, usize), weight: f64) -> (i64, i64) {
+        let of = |rack| step(weight * self.0.get(&rack).copied().unwrap_or_default());
+        (of(racks.0), of(racks.1))
+    }
+}
+
+/// Rates within [`ALIKE.ln()`] of each other are alike.
+fn step(bits_per_sec: f64) -> i64 {
+    (bits_per_sec.max(1.0).ln() / ALIKE.ln()).round() as i64
+}
+
+/// A flow with the routers on its way, as far as they are known.
+struct Way<'a> {
+    row: &'a FlowRecord,
+    racks: (usize, usize),
+    via: Option<IpAddr>,
+    /// Whether its rate shows something about its path.
+    is_fit: bool,
+}
+
+/// What each router carried in a round, with the number of flows: of racks all of whose flows were
+/// traced, and where all flows over the router went to one rack, over one path.
+fn of_routers(
+    observations: &Observations<'_>,
+    network: &Network,
+    traces: &Traces,
+    round: &RoundView<'_>,
+) -> Vec<(Load, Judged)> {
+    let inventory = observations.inventory();
+    let rack = |host| Some(inventory.rack_of(host)?.index());
+    let rows = round
+        .records
+        .iter()
+        .zip(&round.isolated)
+        .zip(starvation(round));
+    let ways = rows.filter_map(|((row, is_isolated), starved)| {
+        let racks = rack(row.src).zip(rack(row.dst));
+        let is_slow = network.is_slow(row.src) || network.is_slow(row.dst);
+        let key = connections_of(row).first()?.key;
+        Some(Way {
+            row,
+            racks: racks.filter(|(from, to)| from != to)?,
+            via: traces.via(&key),
+            is_fit: *is_isolated && starved < LITTLE_STARVATION && !is_slow,
+        })
+    });
+    let mut routers: BTreeMap<(usize, Option<IpAddr>), Vec<Way<'_>>> = BTreeMap::new();
+    for way in ways {
+        routers.entry((way.racks.0, way.via)).or_default().push(way);
+    }
+    let is_known = |from: usize| !routers.contains_key(&(from, None));
+    let known = routers.iter().filter(|((from, _), _)| is_known(*from));
+    known
+        .filter(|(_, ways)| {
+            let same_end = ways.iter().all(|way| way.racks.1 == ways[0].racks.1);
+            same_end && ways.iter().all(|way| way.is_fit)
+        })
+        .filter_map(|(_, ways)| sum(network, ways))
+        .collect()
+}
+
+/// What was asked of a path.
+struct Load {
+    flows: usize,
+    /// By what their hosts allow.
+    bits_per_sec: f64,
+}
+
+fn sum(network: &Network, ways: &[Way<'_>]) -> Option<(Load, Judged)> {
+    let first = ways.first()?;
+    let (mut carried, mut allowed) = (0.0, 0.0);
+    for way in ways {
+        let tx = network.class_rate(way.row.src)?;
+        let rx = network.class_rate(way.row.dst)?;
+        carried += way.row.bits_per_sec()?;
+        allowed += tx.min(rx);
+    }
+    let load = Load {
+        flows: ways.len(),
+        bits_per_sec: allowed,
+    };
+    let judged = Judged {
+        src: first.row.src,
+        dst: first.row.dst,
+        racks: first.racks,
+        via: first.via,
+        is_bad: false,
+        of_pace: carried / allowed,
+        retransmitted: 0.0,
+        segments: 0.0,
+        lost: 0.0,
+    };
+    Some((load, judged))
+}
+
+/// The connections of a round, each against the better ones of its own flow, which are as fast as
+/// the flow's pace lets them be. Those whose path is full show nothing.
+fn take_round(
+    flows: &[Vec<Seen>],
+    connections: &mut BTreeMap<Key, Connection>,
+    is_full: impl Fn(&Key) -> bool,
+) {
+    let losses: Vec<f64> = flows.iter().flatten().map(Seen::loss).collect();
+    let lossy = LOSSY_UNLOADED.max(TIMES_TYPICAL * median(&losses).unwrap_or(0.0));
+    for flow in flows {
+        let rates: Vec<f64> = flow.iter().map(|seen| seen.rate).collect();
+        let Some(pace) = quantile(&rates, PACE).filter(|pace| *pace > 0.0) else {
+            continue;
+        };
+        for seen in flow.iter().filter(|seen| !is_full(&seen.key)) {
+            let connection = connections.entry(seen.key).or_default();
+            connection.of_pace.push(seen.rate / pace);
+            connection.retransmitted.push(seen.loss());
+            connection.segments += seen.segments;
+            connection.lost += seen.lost;
+            connection.bad_rounds += usize::from(seen.rate < SLOW * pace || seen.loss() > lossy);
+        }
+    }
+}
+
+fn judge(
+    observations: &Observations<'_>,
+    network: &Network,
+    traces: &Traces,
+    connections: &BTreeMap<Key, Connection>,
+    badness: Badness,
+) -> Vec<Judged> {
+    let inventory = observations.inventory();
+    let rack = |host| Some(inventory.rack_of(host)?.index());
+    let judged = connections.iter().filter_map(|(key, connection)| {
+        let racks = rack(key.src)
+            .zip(rack(key.dst))
+            .filter(|(from, to)| from != to)?;
+        let rounds = connection.of_pace.len();
+        (rounds >= badness.min_rounds()).then(|| Judged {
+            src: key.src,
+            dst: key.dst,
+            racks,
+            via: traces.via(key),
+            is_bad: connection.is_bad(badness),
+            of_pace: median(&connection.of_pace).unwrap_or(1.0),
+            retransmitted: median(&connection.retransmitted).unwrap_or(0.0),
+            segments: connection.segments,
+            lost: connection.lost,
+        })
+    });
+    let judged: Vec<Judged> = judged.collect();
+    let own_fault = bad_hosts(&judged);
+    let is_host = |host: HostId| network.is_slow(host) || own_fault.contains(&host);
+    judged
+        .into_iter()
+        .filter(|one| !is_host(one.src) && !is_host(one.dst))
+        .collect()
+}
+
+fn bad_hosts(judged: &[Judged]) -> BTreeSet<HostId> {
+    let mut counts: BTreeMap<(HostId, bool), (usize, usize)> = BTreeMap::new();
+    for one in judged {
+        for end in [(one.src, true), (one.dst, false)] {
+            let count = counts.entry(end).or_default();
+            count.0 += usize::from(one.is_bad);
+            count.1 += 1;
+        }
+    }
+    let bad = counts
+        .into_iter()
+        .filter(|(_, (bad, all))| *bad as f64 > (1.0 - MANY) * *all as f64);
+    bad.map(|((host, _), _)| host).collect()
+}
+
+fn explain(judged: &[Judged], racks: usize) -> Option<BadPath> {
+    let mut scopes: Vec<Scope> = (0..racks)
+        .flat_map(|rack| {
+            [Direction::Tx, Direction::Rx, Direction::Both]
+                .map(|direction| Scope::Rack(rack, direction))
+        })
+        .collect();
+    scopes.push(Scope::Everywhere);
+    let price = (scopes.len() as f64).ln()
+        + (1.0 / FAULT_ODDS).ln()
+        + 0.5 * (judged.len().max(2) as f64).ln();
+    let without = likelihood(judged.iter(), ANYTHING);
+    let mut gains: Vec<(f64, Scope)> = scopes
+        .into_iter()
+        .filter(|scope| is_possible(judged, *scope))
+        .map(|scope| (gain(judged, scope, without) - price, scope))
+        .collect();
+    gains.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (gain, scope) = *gains.first().filter(|(gain, _)| *gain > 0.0)?;
+    let inside: Vec<&Judged> = judged.iter().filter(|one| is_in(one, scope)).collect();
+    let bad: Vec<&&Judged> = inside.iter().filter(|one| one.is_bad).collect();
+    let over =
+        |figure: fn(&Judged) -> f64| median(&bad.iter().map(|one| figure(one)).collect::<Vec<_>>());
+    let rivals = gains
+        .iter()
+        .skip(1)
+        .filter(|(other, _)| *other > gain - EQUAL);
+    Some(BadPath {
+        scope,
+        rivals: rivals.map(|(_, scope)| *scope).collect(),
+        bad: bad.len(),
+        connections: inside.len(),
+        of_pace: over(|one| one.of_pace)?,
+        retransmitted_share: over(|one| one.retransmitted)?,
+        gain,
+        stage: String::new(),
+    })
+}
+
+fn is_in(one: &Judged, scope: Scope) -> bool {
+    match scope {
+        Scope::Rack(rack, direction) => {
+            direction.has_tx() && one.racks.0 == rack || direction.has_rx() && one.racks.1 == rack
+        }
+        Scope::Everywhere => true,
+    }
+}
+
+/// Enough bad connections of different hosts, and not most of the scope.
+fn is_possible(judged: &[Judged], scope: Scope) -> bool {
+    let inside: Vec<&Judged> = judged.iter().filter(|one| is_in(one, scope)).collect();
+    let bad: Vec<&&Judged> = inside.iter().filter(|one| one.is_bad).collect();
+    let hosts: BTreeSet<HostId> = bad.iter().flat_map(|one| [one.src, one.dst]).collect();
+    bad.len() >= MIN_SEEN
+        && hosts.len() >= MIN_SEEN
+        && (bad.len() as f64) < (1.0 - MANY) * inside.len() as f64
+}
+
+/// Log-likelihood gained when the connections of a scope are bad with a probability of their own.
+fn gain(judged: &[Judged], scope: Scope, without: f64) -> f64 {
+    let inside = || judged.iter().filter(|one| is_in(one, scope));
+    let (all, bad) = (inside().count(), inside().filter(|one| one.is_bad).count());
+    let own = (bad as f64 / all as f64).max(ANYTHING);
+    let outside = judged.iter().filter(|one| !is_in(one, scope));
+    likelihood(inside(), own) + likelihood(outside, ANYTHING) - without
+}
+
+fn likelihood<'j>(judged: impl Iterator<Item = &'j Judged>, bad: f64) -> f64 {
+    judged
+        .map(|one| {
+            if one.is_bad {
+                bad.ln()
+            } else {
+                (1.0 - bad).ln()
+            }
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connections(lost: &[f64]) -> BTreeMap<Key, Connection> {
+        let connection = |lost: &f64| Connection {
+            of_pace: vec![1.0, 1.0],
+            segments: 1000.0,
+            lost: *lost,
+            ..Connection::default()
+        };
+        let key = |port| Key {
+            src: HostId(0),
+            dst: HostId(1),
+            ports: (port, 5201),
+        };
+        (0..).map(key).zip(lost.iter().map(connection)).collect()
+    }
+
+    #[test]
+    fn what_everybody_loses_makes_nobody_bad() {
+        let even = connections(&[4.0, 5.0, 6.0, 5.0, 3.0, 7.0, 5.0, 4.0]);
+        let typical = typical_loss(&even, &Traces::default());
+        assert!((0.004..0.0055).contains(&typical), "{typical}");
+        assert!(
+            even.values()
+                .all(|one| !one.is_bad(Badness::Pooled(typical)))
+        );
+        let uneven = connections(&[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 9.0, 0.0]);
+        let typical = typical_loss(&uneven, &Traces::default());
+        let bad: Vec<bool> = uneven
+            .values()
+            .map(|one| one.is_bad(Badness::Pooled(typical)))
+            .collect();
+        assert!(bad[6] && !bad[2], "{bad:?}");
+    }
+
+    #[test]
+    fn tails_are_the_published_ones() {
+        // P(X >= 3) of a mean of 1: 1 - 2.5 / e.
+        assert!((poisson_tail(3.0, 1.0) - (1.0 - 2.5 * (-1.0_f64).exp())).abs() < 1e-12);
+        assert!((poisson_tail(0.0, 4.0) - 1.0).abs() < 1e-12);
+    }
+}
