@@ -53,7 +53,7 @@ pub fn analyze(run: &Run) -> Analysis {
         short: tomography::short_racks(&traces, run.plan.expect.paths),
         pod_of: traces.pods(observations.inventory().racks.len()),
     };
-    let network = ew_fit::network(&observations, quality, paths);
+    let network = ew_fit::network(&observations, &reference, quality, paths);
     let expected = expected::Expected::new(&observations, &reference, &network);
     let mut hosts = hosts::hosts(&observations, &network);
     telemetry::fill(&mut hosts, &observations, &telemetry, &reference);

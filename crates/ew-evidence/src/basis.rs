@@ -68,6 +68,27 @@ pub fn shaper(run: &Run, host: HostId) -> Option<(f64, &str)> {
     Some((root.rate_bytes_per_sec? as f64 * 8.0, &root.kind))
 }
 
+/// What a host's link lets pass, bits per second: as configured, as its shaper does, or its speed.
+/// `None` where only a virtual device reports one, which nothing has.
+pub fn line_rate(run: &Run, host: HostId) -> Option<f64> {
+    let speed = || {
+        let interface = data_interface(run, host)?;
+        let is_physical = |driver: &str| !VIRTUAL.contains(&driver);
+        let speed = interface.speed_bits_per_sec?;
+        interface
+            .driver
+            .as_deref()
+            .is_some_and(is_physical)
+            .then_some(speed)
+    };
+    let configured = run.plan.expect.nic_bits_per_sec;
+    let shaped = || Some(shaper(run, host)?.0);
+    configured
+        .or_else(shaped)
+        .or_else(speed)
+        .filter(|rate| *rate > 0.0)
+}
+
 /// The value most hosts share, the greater one of two equally frequent.
 pub fn most_common<T: Ord + Clone>(values: impl Iterator<Item = T>) -> Option<T> {
     let mut counts: BTreeMap<T, u32> = BTreeMap::new();

@@ -2,6 +2,7 @@
 
 use super::rounds::Rounds;
 use ew_evidence::criteria::{CLASS_SHARE, FULL, LEAST_FILL, MIN_SAMPLES, MIN_SEEN, SLOW};
+use ew_model::HostId;
 use ew_stats::{median, quantile};
 
 /// Whether so many of all hosts are a class, and no exceptions.
@@ -14,6 +15,24 @@ pub(super) fn classes(rounds: &Rounds) -> (Vec<f64>, Vec<usize>) {
     let best = best_rates(rounds);
     let values = values(rounds.hosts, &best);
     let class_of = best.iter().map(|best| class_of(&values, *best)).collect();
+    (values, class_of)
+}
+
+/// The same by what links let pass, where no flow shows what hosts do by themselves: what leads
+/// from rack to rack may keep them below that. A link of which nothing is known limits nobody.
+pub(super) fn of_links(
+    rounds: &Rounds,
+    goodput: impl Fn(HostId) -> Option<f64>,
+) -> (Vec<f64>, Vec<usize>) {
+    let seen = best_rates(rounds);
+    let unlimited: f64 = seen.iter().sum();
+    let able = seen.iter().enumerate().map(|(host, seen)| {
+        let link = goodput(HostId(host as u32)).unwrap_or(unlimited);
+        link.max(*seen)
+    });
+    let able: Vec<f64> = able.collect();
+    let values = values(rounds.hosts, &able);
+    let class_of = able.iter().map(|able| class_of(&values, *able)).collect();
     (values, class_of)
 }
 

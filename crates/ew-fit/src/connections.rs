@@ -40,12 +40,14 @@ pub(super) fn add(search: &mut Search<'_>, hypothesis: Hypothesis) -> Hypothesis
     }
 }
 
-/// Isolated intra-rack flows that have one connection.
+/// Isolated flows that have one connection: intra-rack, where there are such.
 fn single_connections(rounds: &Rounds) -> Vec<&Obs> {
     let flows = rounds
         .rounds
         .iter()
         .flat_map(|round| rounds.of(round).iter().zip(&round.alone));
-    let isolated = flows.filter(|(obs, alone)| **alone && obs.racks.is_none() && obs.streams < 1.5);
+    let may_cross = !rounds.shows_hosts();
+    let is_meant = |obs: &Obs| (obs.racks.is_none() || may_cross) && obs.streams < 1.5;
+    let isolated = flows.filter(|(obs, alone)| **alone && is_meant(obs));
     isolated.map(|(obs, _)| obs).collect()
 }

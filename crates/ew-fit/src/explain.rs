@@ -18,17 +18,20 @@ const MIN_GAIN: f64 = 0.5;
 pub(super) struct Found {
     pub(super) hypothesis: Hypothesis,
     pub(super) paths: Option<members::Posterior>,
+    /// Score less price.
+    pub(super) worth: f64,
 }
 
 impl Search<'_> {
     /// Explains the rounds, from hosts to racks to what both leave.
     pub(super) fn run(&mut self, start: Hypothesis) -> Found {
         let start = connections::add(self, start);
-        let hosts = hosts::add(self, start);
+        // Before it is known what ties racks, flows that cross them show nothing of hosts.
+        let hosts = hosts::add(self, start, |obs| obs.racks.is_none());
         let mut fabrics = racks::fabrics(self, &hosts);
         fabrics.extend(pods::alike(self, &hosts));
         let mut best = self.best(fabrics).unwrap_or_else(|| hosts.clone());
-        best = hosts::add(self, best);
+        best = hosts::add(self, best, |_| true);
         best = racks::add(self, best);
         best = pairs::add(self, best);
         let paths = racks::hidden(self, &hosts, &best);
@@ -42,6 +45,7 @@ impl Search<'_> {
         let kept = best.parts.iter().filter(|part| is_effect(&best, part));
         best.parts = kept.copied().collect();
         Found {
+            worth: self.worth(&best),
             hypothesis: best,
             paths: paths.map(|paths| paths.posterior),
         }

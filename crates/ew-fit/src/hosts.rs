@@ -9,7 +9,7 @@ use super::rounds::Rounds;
 use super::score::isolated_kernel;
 use super::search::Search;
 use super::{loss, prices};
-use ew_evidence::criteria::{ALIKE, MANY, MIN_EFFECT};
+use ew_evidence::criteria::{ALIKE, MANY, MIN_EFFECT, SLOW};
 use ew_model::HostId;
 use ew_stats::median;
 use std::collections::BTreeMap;
@@ -35,6 +35,8 @@ struct IsolatedFlow<'a> {
     predicted: f64,
     /// Its hosts let its connections have less than these could carry by themselves.
     is_by_host: bool,
+    /// How little a low rate shows, 0 to 1.
+    doubt: f64,
 }
 
 struct Candidate {
@@ -44,7 +46,12 @@ struct Candidate {
 }
 
 /// Worst first; then the rest is judged again, so a slow sender leaves no slow receivers behind.
-pub(super) fn add(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypothesis {
+/// Flows that are not meant show nothing.
+pub(super) fn add(
+    search: &mut Search<'_>,
+    mut hypothesis: Hypothesis,
+    is_meant: impl Fn(&Obs) -> bool,
+) -> Hypothesis {
     let max = MANY * 2.0 * search.rounds.hosts as f64;
     for _ in 0..MAX_PASSES {
         let known = hypothesis
@@ -55,7 +62,7 @@ pub(super) fn add(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypoth
         if known as f64 > max {
             break;
         }
-        let candidates = screen(search, &hypothesis);
+        let candidates = screen(search, &hypothesis, &is_meant);
         match best_of(search, &hypothesis, &candidates) {
             Some(better) => hypothesis = better,
             None => break,
@@ -159,10 +166,15 @@ fn take_apart(
 
 /// Every side with the capacity, or the loss, that explains its isolated flows best; those that
 /// gain more than they cost, best first.
-fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
+fn screen(
+    search: &mut Search<'_>,
+    hypothesis: &Hypothesis,
+    is_meant: impl Fn(&Obs) -> bool,
+) -> Vec<Candidate> {
     let rounds = search.rounds;
     let capacities = hypothesis.capacities(rounds);
-    let isolated = isolated_flows(search, &capacities);
+    let mut isolated = isolated_flows(search, &capacities);
+    isolated.retain(|flow| is_meant(flow.obs));
     let mut of_sides: [BTreeMap<HostId, Vec<&IsolatedFlow<'_>>>; 2] = Default::default();
     for flow in &isolated {
         of_sides[0].entry(flow.obs.src).or_default().push(flow);
@@ -184,7 +196,7 @@ fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
                 continue;
             }
             let slow = best_capacity(hypothesis, &flows, own);
-            let lossy = loss::of_side(rounds, hypothesis, host, direction)
+            let lossy = loss::of_side(rounds, hypothesis, (host, direction), &is_meant)
                 .and_then(|gain| best_loss(hypothesis, &flows, gain));
             for (gain, effect) in slow.into_iter().chain(lossy) {
                 let part = Part {
@@ -226,11 +238,26 @@ fn isolated_flows<'a>(search: &mut Search<'a>, capacities: &Capacities) -> Vec<I
                     obs,
                     predicted: predicted[slot].bits_per_sec,
                     is_by_host: predicted[slot].bottleneck != PRIVATE,
+                    doubt: obs.doubt,
                 });
             }
         }
     }
+    if rounds.may_collide() {
+        doubt_collisions(&mut isolated);
+    }
     isolated
+}
+
+/// Where connections may collide, a low rate of a cross-rack one shows as little of its hosts as
+/// such are many.
+fn doubt_collisions(isolated: &mut [IsolatedFlow<'_>]) {
+    let crossing = || isolated.iter().filter(|flow| flow.obs.racks.is_some());
+    let is_low = |flow: &&IsolatedFlow<'_>| flow.obs.bits_per_sec < SLOW * flow.predicted;
+    let share = crossing().filter(is_low).count() as f64 / crossing().count().max(1) as f64;
+    for flow in isolated.iter_mut().filter(|flow| flow.obs.racks.is_some()) {
+        flow.doubt = flow.doubt.max(share);
+    }
 }
 
 /// The gain of the best capacity below `own`. `None` where the flows do what they should.
@@ -256,8 +283,8 @@ fn best_capacity(
     let gain = |capacity: f64| -> f64 {
         let of_flow = |flow: &&IsolatedFlow<'_>| {
             let limited = flow.predicted.min(capacity);
-            isolated_kernel(hypothesis, flow.obs, limited)
-                - isolated_kernel(hypothesis, flow.obs, flow.predicted)
+            isolated_kernel(hypothesis, flow.obs, limited, flow.doubt)
+                - isolated_kernel(hypothesis, flow.obs, flow.predicted, flow.doubt)
         };
         flows.iter().map(of_flow).sum()
     };
@@ -283,9 +310,9 @@ fn best_loss(
     let gain = |left: f64| -> f64 {
         let of_flow = |flow: &&IsolatedFlow<'_>| {
             let z = flow.obs.ln_rate - (left * flow.predicted).ln();
-            let without = isolated_kernel(hypothesis, flow.obs, flow.predicted);
+            let without = isolated_kernel(hypothesis, flow.obs, flow.predicted, flow.doubt);
             let steady = hypothesis.isolated_sigma;
-            swinging_density(z, steady, SPLIT_SIGMA, flow.obs.doubt).ln() - without
+            swinging_density(z, steady, SPLIT_SIGMA, flow.doubt).ln() - without
         };
         flows.iter().map(of_flow).sum()
     };

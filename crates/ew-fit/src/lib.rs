@@ -47,16 +47,25 @@ pub use pods::PodLimit;
 pub use rounds::KnownPaths;
 pub use uplinks::{RackDirection, Reach};
 
+use ew_evidence::basis::{Reference, line_rate};
+use ew_evidence::criteria::{EQUAL, FULL, MANY};
 use ew_evidence::observations::Observations;
 use ew_evidence::quality::Quality;
+use ew_model::HostId;
 use ew_stats::{median, robust_sigma};
+use explain::Found;
 use hypothesis::{Fabric, Hypothesis};
 use rounds::Rounds;
 use search::Search;
 use std::collections::BTreeMap;
 
 /// Explains a run. Of a run whose rounds are mostly void nothing is concluded.
-pub fn network(observations: &Observations<'_>, quality: Quality, paths: KnownPaths) -> Network {
+pub fn network(
+    observations: &Observations<'_>,
+    reference: &Reference,
+    quality: Quality,
+    paths: KnownPaths,
+) -> Network {
     let mut rounds = Rounds::new(observations, &quality);
     if quality.is_invalid() || rounds.obs.is_empty() {
         return Network::nothing(observations, &rounds, quality);
@@ -82,10 +91,47 @@ pub fn network(observations: &Observations<'_>, quality: Quality, paths: KnownPa
     rounds.forgive_harmless_starvation(|host| start.class_rate(host.index()));
     rounds.doubt_single_connections();
     rounds.excuse_slow_rounds(|host| start.class_rate(host.index()));
+    rounds.note_scatter(|host| start.class_rate(host.index()));
     start.isolated_sigma = isolated_sigma(&rounds);
-    let mut search = Search::new(&rounds);
-    let found = search.run(start);
-    Network::new(observations, found, quality, &rounds)
+    let goodput = |host| {
+        let rate = line_rate(observations.run, host)?;
+        Some(rate * reference.basis.efficiency)
+    };
+    let (found, are_hosts_known) = found(&rounds, start, goodput);
+    Network::new(observations, found, (quality, are_hosts_known), &rounds)
+}
+
+/// What explains the rounds, and whether it is known what hosts can do. Where only cross-rack flows
+/// show that, what hosts did at their best may be what leads there carries: that hosts can do what
+/// their links let pass is another explanation then, and the better one counts.
+fn found(
+    rounds: &Rounds,
+    start: Hypothesis,
+    goodput: impl Fn(HostId) -> Option<f64>,
+) -> (Found, bool) {
+    let mut search = Search::new(rounds);
+    if !rounds.has_crossing() || rounds.shows_hosts() {
+        return (search.run(start), true);
+    }
+    let (classes, class_of) = classes::of_links(rounds, &goodput);
+    let by_links = search.run(Hypothesis {
+        classes,
+        class_of,
+        ..start.clone()
+    });
+    let as_seen = search.run(start);
+    if as_seen.worth > by_links.worth + EQUAL {
+        return (as_seen, true);
+    }
+    let is_better = by_links.worth > as_seen.worth + EQUAL;
+    let found = if is_better { by_links } else { as_seen };
+    let does_as_link = |host: &usize| {
+        let link = goodput(HostId(*host as u32));
+        link.is_some_and(|link| found.hypothesis.class_rate(*host) > FULL * link)
+    };
+    let doing_so = (0..rounds.hosts).filter(does_as_link).count();
+    let are_hosts_known = doing_so as f64 >= (1.0 - MANY) * rounds.hosts as f64;
+    (found, are_hosts_known)
 }
 
 /// Spread of isolated flows about the median of their pair, as far as a run repeats pairs.

@@ -4,6 +4,7 @@
 
 use super::hypothesis::{Direction, Effect, Hypothesis, Location};
 use super::loss_index::{NO_LOSS, SPREAD};
+use super::noise::OVERDISPERSION;
 use super::obs::Obs;
 use super::rounds::Rounds;
 use ew_evidence::criteria::{ALIKE, EQUAL, FULL, LOSSY, MANY, MIN_SEEN, NEGLIGIBLE, TIMES_TYPICAL};
@@ -15,13 +16,14 @@ use std::collections::BTreeSet;
 pub(super) fn of_side(
     rounds: &Rounds,
     hypothesis: &Hypothesis,
-    host: HostId,
-    direction: Direction,
+    (host, direction): (HostId, Direction),
+    is_meant: impl Fn(&Obs) -> bool,
 ) -> Option<f64> {
     if direction == Direction::Both {
         return None;
     }
-    let flows = flows_of(rounds, Location::Host(host, direction), None);
+    let mut flows = flows_of(rounds, Location::Host(host, direction), hypothesis);
+    flows.retain(|obs| is_meant(obs));
     let is_random = is_scattered(&rates(&flows)) || lose_unhindered(rounds, hypothesis, &flows);
     gain(rounds, &flows).filter(|_| is_random)
 }
@@ -34,7 +36,7 @@ pub(super) fn of_rack(
     rack: usize,
     direction: Direction,
 ) -> Option<f64> {
-    let flows = flows_of(rounds, Location::Rack(rack, direction), Some(hypothesis));
+    let flows = flows_of(rounds, Location::Rack(rack, direction), hypothesis);
     let is_random = lose_unhindered(rounds, hypothesis, &flows)
         || is_scattered(&rates(&flows)) && !are_steady(hypothesis, &flows);
     if !is_random {
@@ -55,7 +57,7 @@ pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
     let mut counted: BTreeSet<*const Obs> = BTreeSet::new();
     lossy
         .map(|part| {
-            let mut flows = flows_of(rounds, part.location, Some(hypothesis));
+            let mut flows = flows_of(rounds, part.location, hypothesis);
             flows.retain(|obs| counted.insert(*obs));
             raw_gain(rounds, &flows).unwrap_or(0.0)
         })
@@ -67,24 +69,33 @@ fn lose_unhindered(rounds: &Rounds, hypothesis: &Hypothesis, flows: &[&Obs]) -> 
         let link = hypothesis.class_rate(obs.src.index());
         Some((obs.bits_per_sec / link, obs.retransmitted_share?))
     });
-    are_unhindered(flows, rounds.loss.typical_share)
+    are_unhindered(flows, rounds.loss.typical_share, rounds.scatter)
 }
 
 /// Whether nearly all flows that fill their sender's link with what they retransmit, retransmit far
-/// more than typical: no queue behind that is full, so that none drops their segments. They must
-/// lack what they repeat, half of it or more: retransmissions that cost nothing prove nothing. Of
-/// each flow the share of the link that it reaches, and that of its segments that it retransmits.
-pub fn are_unhindered(flows: impl Iterator<Item = (f64, f64)>, typical_share: f64) -> bool {
+/// more than typical: no queue behind that is full, so that none drops their segments. That they
+/// lack what they repeat must explain their rates surely better than that they lack nothing, as
+/// these scatter: retransmissions that cost nothing prove nothing. Of each flow the share of the
+/// link that it reaches, and that of its segments that it retransmits.
+pub fn are_unhindered(
+    flows: impl Iterator<Item = (f64, f64)>,
+    typical_share: f64,
+    sigma: f64,
+) -> bool {
     let fills = |(reached, share): &(f64, f64)| reached * (1.0 + share) >= 1.0 - NEGLIGIBLE;
-    let (reached, shares): (Vec<f64>, Vec<f64>) = flows.filter(fills).unzip();
-    let Some((reached, repeated)) = median(&reached).zip(median(&shares)) else {
-        return false;
-    };
+    let filling: Vec<(f64, f64)> = flows.filter(fills).collect();
     let outlying = outlying_share(typical_share);
-    let losing = shares.iter().filter(|share| **share > outlying).count();
-    shares.len() >= MIN_SEEN
-        && losing as f64 >= (1.0 - MANY) * shares.len() as f64
-        && 1.0 - reached >= 0.5 * repeated
+    let losing = filling
+        .iter()
+        .filter(|(_, share)| *share > outlying)
+        .count();
+    let gain = |(reached, share): &(f64, f64)| {
+        let (lacked, repeated) = (reached.ln(), share.ln_1p());
+        (lacked.powi(2) - (lacked + repeated).powi(2)) / (2.0 * sigma.powi(2))
+    };
+    filling.len() >= MIN_SEEN
+        && losing as f64 >= (1.0 - MANY) * filling.len() as f64
+        && filling.iter().map(gain).sum::<f64>() > EQUAL * OVERDISPERSION
 }
 
 /// Whether most of the flows that are slow are steady: what cannot be exceeded is full. Random loss
@@ -107,14 +118,10 @@ fn asked(hypothesis: &Hypothesis, obs: &Obs) -> f64 {
 }
 
 /// The isolated flows through a location that do not fill it.
-fn flows_of<'r>(
-    rounds: &'r Rounds,
-    location: Location,
-    hypothesis: Option<&Hypothesis>,
-) -> Vec<&'r Obs> {
-    let capacities = hypothesis.map(|hypothesis| (hypothesis.capacities(rounds), hypothesis));
+fn flows_of<'r>(rounds: &'r Rounds, location: Location, hypothesis: &Hypothesis) -> Vec<&'r Obs> {
+    let capacities = hypothesis.capacities(rounds);
     let fills = |obs: &&Obs| {
-        let (Some((from, to)), Some((capacities, hypothesis))) = (obs.racks, &capacities) else {
+        let Some((from, to)) = obs.racks else {
             return false;
         };
         let path = capacities.bits_per_sec[capacities.up(from, 0)]

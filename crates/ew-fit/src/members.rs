@@ -75,6 +75,11 @@ impl Posterior {
             .map_or(0.0, |(_, share)| *share)
     }
 
+    /// Whether it is known how many paths there are.
+    pub(super) fn is_count_sure(&self) -> bool {
+        self.counts.iter().any(|(_, share)| *share > SURE)
+    }
+
     /// The likeliest rack and the width of its bad path, where there surely is one.
     pub(super) fn bad_member(&self) -> Option<(usize, f64)> {
         let bad = self.bad.as_ref().filter(|bad| bad.probability > SURE)?;

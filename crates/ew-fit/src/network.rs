@@ -120,6 +120,8 @@ pub struct Network {
     pub flows: usize,
     /// Median share of segments that isolated flows retransmit.
     pub typical_loss: f64,
+    /// Spread of the logarithm of what isolated intra-rack flows do of what their hosts can.
+    pub scatter: f64,
     /// By stage and index of the round: predicted sum over the flows, and measured.
     sums: BTreeMap<(usize, usize), (f64, f64)>,
 }
@@ -148,6 +150,7 @@ impl Network {
             unexplained: UnexplainedPairs::default(),
             flows: rounds.obs.len(),
             typical_loss: 0.0,
+            scatter: rounds.scatter,
             sums: BTreeMap::new(),
         }
     }
@@ -155,11 +158,15 @@ impl Network {
     pub(super) fn new(
         observations: &Observations<'_>,
         found: Found,
-        quality: Quality,
+        (quality, are_hosts_known): (Quality, bool),
         rounds: &Rounds,
     ) -> Self {
         let mut search = Search::new(rounds);
-        let hypothesis = found.hypothesis;
+        let mut hypothesis = found.hypothesis;
+        if !are_hosts_known {
+            let is_of_racks = |part: &Part| !matches!(part.location, Location::Host(..));
+            hypothesis.parts.retain(is_of_racks);
+        }
         let parts = parts(&mut search, &hypothesis);
         let unexplained = super::pairs::unexplained(&mut search, &hypothesis);
         let fitted = Fitted::new(search.scorer(), &hypothesis);
@@ -168,7 +175,7 @@ impl Network {
         let classes = classes(&fitted, &isolated, &slow);
         let mut racks = uplinks::racks(&fitted, found.paths.as_ref());
         let mut pods = pods::limits(&fitted);
-        if quality.is_throttled {
+        if quality.is_throttled || !are_hosts_known {
             racks.iter_mut().flatten().for_each(RackDirection::forget);
             pods.clear();
         }
@@ -190,6 +197,7 @@ impl Network {
             unexplained,
             flows: rounds.obs.len(),
             typical_loss: rounds.loss.typical_share(),
+            scatter: rounds.scatter,
             sums: fitted.sums(),
             parts,
             paths: found.paths,

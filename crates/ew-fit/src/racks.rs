@@ -257,7 +257,7 @@ pub(super) fn hidden(
             effect: Effect::Capacity(value),
         });
     }
-    let other = super::hosts::add(search, other);
+    let other = super::hosts::add(search, other, |_| true);
     let other = pairs::add(search, other);
     // Racks that differ from one another are another explanation of sums that differ: the whole
     // score decides.

@@ -2,15 +2,16 @@
 //! with whom.
 
 use super::loss_index::Index;
+use super::noise::ISOLATED_SIGMA;
 use super::obs::{Obs, has_many_streams, obs};
-use ew_evidence::criteria::{MANY, MIN_EFFECT, MIN_SAMPLES, SURE};
+use ew_evidence::criteria::{MANY, MIN_EFFECT, MIN_SAMPLES, NEGLIGIBLE, SURE};
 use ew_evidence::observations::Observations;
 use ew_evidence::quality::{LITTLE_STARVATION, Quality, starvation};
 use ew_model::plan::Stage;
 use ew_model::record::FlowRecord;
 use ew_model::workload::StreamCount;
 use ew_model::{HostId, Inventory};
-use ew_stats::{median, quantile};
+use ew_stats::{median, quantile, robust_sigma};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -107,6 +108,9 @@ pub struct Rounds {
     /// cross-rack connections in a round.
     pub(super) open: Vec<f64>,
     pub(super) loss: Index,
+    /// Spread of the logarithm of what isolated intra-rack flows do of what their hosts can, over
+    /// all of them.
+    pub(super) scatter: f64,
 }
 
 /// Whether the stage asks with many connections what leads from rack to rack.
@@ -139,6 +143,7 @@ impl Rounds {
             asks_capacity: false,
             open: vec![1.0; 2 * inventory.hosts.len()],
             loss: Index::default(),
+            scatter: ISOLATED_SIGMA,
         };
         for (index, stage) in observations.stages.iter().enumerate() {
             if !stage.judged {
@@ -241,6 +246,13 @@ impl Rounds {
         })
     }
 
+    pub(super) fn note_scatter(&mut self, rate: impl Fn(HostId) -> f64) {
+        let rounds = self.rounds.iter();
+        let flows = rounds.flat_map(|round| self.isolated_inside(round, &rate));
+        let gaps: Vec<f64> = flows.map(|(_, gap)| gap).collect();
+        self.scatter = robust_sigma(&gaps).max(NEGLIGIBLE);
+    }
+
     /// Starvation that takes nothing: where isolated intra-rack flows whose ends waited as much are
     /// as fast as their classes, buffers bridge the waiting, and a low rate of this run is not the
     /// CPU's doing up to that degree.
@@ -335,6 +347,29 @@ impl Rounds {
     /// The hosts of a rack that took part to the end.
     pub(super) fn hosts_in(&self, rack: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.hosts).filter(move |host| self.rack_of[*host] == Some(rack) && self.is_up[*host])
+    }
+
+    /// Whether cross-rack connections may share one of several paths by chance, so that they show
+    /// neither what hosts can do nor what all paths carry: where none has others to spread with.
+    pub(super) fn may_collide(&self) -> bool {
+        !self.asks_capacity && self.paths.most != Some(1)
+    }
+
+    /// Whether intra-rack flows show what most hosts do by themselves: where the other end has no
+    /// other flow, which would have it do less.
+    pub(super) fn shows_hosts(&self) -> bool {
+        let (mut shown, mut all) = (BTreeSet::new(), BTreeSet::new());
+        for round in &self.rounds {
+            let flows = self.of(round);
+            let sending = counts(flows, self.hosts, |obs| obs.src);
+            let receiving = counts(flows, self.hosts, |obs| obs.dst);
+            all.extend(flows.iter().flat_map(|obs| [obs.src, obs.dst]));
+            for obs in flows.iter().filter(|obs| obs.racks.is_none()) {
+                shown.extend((receiving[obs.dst.index()] == 1).then_some(obs.src));
+                shown.extend((sending[obs.src.index()] == 1).then_some(obs.dst));
+            }
+        }
+        shown.len() as f64 >= (1.0 - MANY) * all.len() as f64
     }
 
     /// Whether any host has several links.

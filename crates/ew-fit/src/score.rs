@@ -374,12 +374,14 @@ fn flow_sigma(hypothesis: &Hypothesis, obs: &Obs, flow: &Predicted) -> f64 {
 }
 
 /// Of an isolated flow against a prediction.
-pub(super) fn isolated_kernel(hypothesis: &Hypothesis, obs: &Obs, predicted: f64) -> f64 {
-    log_kernel(
-        obs.ln_rate - predicted.max(1.0).ln(),
-        hypothesis.isolated_sigma,
-        obs.doubt,
-    )
+pub(super) fn isolated_kernel(
+    hypothesis: &Hypothesis,
+    obs: &Obs,
+    predicted: f64,
+    doubt: f64,
+) -> f64 {
+    let z = obs.ln_rate - predicted.max(1.0).ln();
+    log_kernel(z, hypothesis.isolated_sigma, doubt)
 }
 
 fn deviation(values: &[f64]) -> f64 {

@@ -10,8 +10,9 @@ use super::hashing::Links;
 use super::hypothesis::{Capacities, Direction, Effect, Fabric, Location};
 use super::members::Posterior;
 use super::noise::{HALF_STARVED, LITTLE_STARVATION};
+use super::obs::has_many_streams;
 use super::rounds::{Round, Rounds};
-use ew_evidence::criteria::{ALIKE, FULL, MIN_EFFECT, MIN_SEEN, NEGLIGIBLE};
+use ew_evidence::criteria::{ALIKE, FULL, LEAST_FILL, MIN_EFFECT, MIN_SEEN, NEGLIGIBLE, SURE};
 use ew_model::analysis::{Estimate, UplinkAnalysis};
 use ew_stats::{interpolated_median_estimate, median, median_estimate, quantile, scaled};
 
@@ -161,7 +162,12 @@ fn direction(
     (rack, index): (usize, usize),
 ) -> RackDirection {
     let tier = Tier::Rack(rack);
-    let sums = of_many_connections(sums(fitted, &tier, index));
+    let sums = sums(fitted, &tier, index);
+    let of_collisions = match fitted.rounds.may_collide() {
+        true => left_by_collisions(paths, &sums),
+        false => Some(1.0),
+    };
+    let sums = of_many_connections(sums);
     let hosts = tier.hosts_bits_per_sec(fitted);
     let carried = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
     // By what the fit finds of its capacity, and not by what was measured: that would pick the low
@@ -195,7 +201,11 @@ fn direction(
         found.take_paths(fitted, paths, (count, each_bits_per_sec), (rack, index));
         low = found.ratio.and_then(|ratio| ratio.low).or(low);
     }
-    let is_sure = full.len() >= MIN_SEEN || fitted.capacities.paths > 1;
+    let is_sure = match paths {
+        Some(paths) if fitted.capacities.paths > 1 => paths.is_count_sure(),
+        _ => full.len() >= MIN_SEEN && of_collisions.is_some(),
+    };
+    let left = left.min(of_collisions.unwrap_or(1.0));
     if !(is_sure && is_beyond_hashes(low, left)) {
         found.leave_open(fitted, &sums, levels, (rack, index));
     }
@@ -215,6 +225,37 @@ fn surely_above(ratios: &[f64]) -> Option<f64> {
     let surely = median_estimate(ratios).map(|ratio| widened(ratio, NEGLIGIBLE));
     let low = surely.and_then(|ratio| ratio.low);
     low.or_else(|| ratios.iter().copied().reduce(f64::min))
+}
+
+/// What single connections, of which nobody knows over how many paths they are hashed, may leave of
+/// what their hosts can do. `None` where that looks like a limit: what is full carries the same in
+/// nearly every round and never more, while hashed connections leave another part each time. Few of
+/// them seldom meet: then one alone must carry as much as several together, or their rates be those
+/// of one path and no others.
+fn left_by_collisions(paths: Option<&Posterior>, sums: &[Sum]) -> Option<f64> {
+    let full = || sums.iter().filter(|sum| sum.is_full);
+    let carried = |is_meant: fn(&&Sum) -> bool| -> Vec<f64> {
+        full()
+            .filter(is_meant)
+            .map(|sum| sum.bits_per_sec)
+            .collect()
+    };
+    let together = carried(|sum| sum.connections > 1.5);
+    let alone = carried(|sum| sum.connections < 1.5);
+    let middle = median(&together).filter(|_| together.len() >= MIN_SEEN)?;
+    let at = |share: f64| quantile(&together, share).unwrap_or_default();
+    let most = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
+    if most > ALIKE * middle || at(1.0 - FULL) < LEAST_FILL * middle {
+        return None;
+    }
+    let is_one = paths.is_some_and(|paths| paths.one_path() > SURE);
+    let as_much_alone = median(&alone).is_some_and(|alone| ALIKE * alone > middle);
+    if is_one || as_much_alone {
+        return Some(1.0);
+    }
+    let are_many = full().all(|sum| has_many_streams(sum.connections));
+    let are_steady = at(0.25) > (1.0 - MIN_EFFECT) * at(0.75);
+    (are_many && are_steady).then_some(LEAST_FILL)
 }
 
 /// Whether links limit: what hashes alone may leave of what is asked shows no limit.
@@ -320,7 +361,7 @@ impl RackDirection {
         }
     }
 
-    /// Of hosts that are throttled nobody knows what they could ask for.
+    /// Nobody knows what its hosts could ask for, as where they are throttled.
     pub(super) fn forget(&mut self) {
         self.reach = Reach::NotTested;
         self.ratio = None;

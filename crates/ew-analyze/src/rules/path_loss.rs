@@ -96,7 +96,7 @@ pub(super) fn is_proven(case: &Case<'_>, host: HostId) -> bool {
             let link = peers_rate(case, flow.src)?.value;
             Some((flow.bits_per_sec / link, flow.retransmitted_share?))
         });
-        is_lossy && are_unhindered(shares, case.network.typical_loss)
+        is_lossy && are_unhindered(shares, case.network.typical_loss, case.network.scatter)
     })
 }
 
