@@ -1,6 +1,6 @@
 //! Classes of hosts: NICs of several speeds are no fault of the slower ones.
 
-use super::rounds::Rounds;
+use super::rounds::{Round, Rounds};
 use ew_evidence::criteria::{CLASS_SHARE, FULL, LEAST_FILL, MIN_SAMPLES, MIN_SEEN, SLOW};
 use ew_model::HostId;
 use ew_stats::{median, quantile};
@@ -36,8 +36,20 @@ pub(super) fn of_links(
     (values, class_of)
 }
 
-/// What each host did at its best, sending or receiving: its sums over the flows of a round.
+/// What each host did at its best, sending or receiving: its sums over the flows of a round whose
+/// other ends had no other flow; where no round shows that of anybody, of any round. 0 of a host
+/// that none shows.
 fn best_rates(rounds: &Rounds) -> Vec<f64> {
+    let shown = |round: &Round| rounds.shown_sides(round);
+    let any = |round: &Round| vec![true; shown(round).len()];
+    let best = best_of(rounds, shown);
+    match best.iter().any(|best| *best > 0.0) {
+        true => best,
+        false => best_of(rounds, any),
+    }
+}
+
+fn best_of(rounds: &Rounds, is_shown: impl Fn(&Round) -> Vec<bool>) -> Vec<f64> {
     let mut sums = vec![Vec::new(); 2 * rounds.hosts];
     let mut of_round = vec![0.0; 2 * rounds.hosts];
     for round in &rounds.rounds {
@@ -46,11 +58,9 @@ fn best_rates(rounds: &Rounds) -> Vec<f64> {
             of_round[obs.src.index()] += obs.bits_per_sec;
             of_round[rounds.hosts + obs.dst.index()] += obs.bits_per_sec;
         }
-        for (sums, sum) in sums
-            .iter_mut()
-            .zip(&of_round)
-            .filter(|(_, sum)| **sum > 0.0)
-        {
+        let is_shown = is_shown(round);
+        let sides = sums.iter_mut().zip(&of_round).zip(is_shown);
+        for ((sums, sum), _) in sides.filter(|((_, sum), shown)| *shown && **sum > 0.0) {
             sums.push(*sum);
         }
     }
@@ -94,8 +104,10 @@ fn values(hosts: usize, best: &[f64]) -> Vec<f64> {
     classes.iter().filter_map(|class| median(class)).collect()
 }
 
-/// The lowest class whose value is as good as what the host did at its best.
+/// The lowest class whose value is as good as what the host did at its best; the highest where
+/// nothing shows that.
 fn class_of(values: &[f64], best: f64) -> usize {
+    let best = if best > 0.0 { best } else { f64::INFINITY };
     let reaching = values.iter().position(|value| SLOW * best <= *value);
     reaching.unwrap_or(values.len().saturating_sub(1))
 }

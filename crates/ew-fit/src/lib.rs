@@ -120,18 +120,18 @@ fn found(
         ..start.clone()
     });
     let as_seen = search.run(start);
-    if as_seen.worth > by_links.worth + EQUAL {
-        return (as_seen, true);
-    }
-    let is_better = by_links.worth > as_seen.worth + EQUAL;
-    let found = if is_better { by_links } else { as_seen };
+    let gain = by_links.worth - as_seen.worth;
+    let better = if gain > EQUAL { &by_links } else { &as_seen };
     let does_as_link = |host: &usize| {
         let link = goodput(HostId(*host as u32));
-        link.is_some_and(|link| found.hypothesis.class_rate(*host) > FULL * link)
+        link.is_some_and(|link| better.hypothesis.class_rate(*host) > FULL * link)
     };
-    let doing_so = (0..rounds.hosts).filter(does_as_link).count();
-    let are_hosts_known = doing_so as f64 >= (1.0 - MANY) * rounds.hosts as f64;
-    (found, are_hosts_known)
+    let doing_so = (0..rounds.hosts).filter(does_as_link).count() as f64;
+    let do_as_links = doing_so >= (1.0 - MANY) * rounds.hosts as f64;
+    match (gain > EQUAL, do_as_links) {
+        (true, true) => (by_links, true),
+        _ => (as_seen, gain < -EQUAL || do_as_links),
+    }
 }
 
 /// Spread of isolated flows about the median of their pair, as far as a run repeats pairs.

@@ -168,7 +168,11 @@ impl Network {
             hypothesis.parts.retain(is_of_racks);
         }
         let parts = parts(&mut search, &hypothesis);
-        let unexplained = super::pairs::unexplained(&mut search, &hypothesis);
+        // Nor is it known then what flows should do.
+        let unexplained = match are_hosts_known {
+            true => super::pairs::unexplained(&mut search, &hypothesis),
+            false => UnexplainedPairs::default(),
+        };
         let fitted = Fitted::new(search.scorer(), &hypothesis);
         let slow = slow_sides(&fitted, &parts);
         let isolated = isolated(&fitted);

@@ -355,21 +355,33 @@ impl Rounds {
         !self.asks_capacity && self.paths.most != Some(1)
     }
 
-    /// Whether intra-rack flows show what most hosts do by themselves: where the other end has no
-    /// other flow, which would have it do less.
+    /// Whether intra-rack flows show what most hosts do by themselves.
     pub(super) fn shows_hosts(&self) -> bool {
-        let (mut shown, mut all) = (BTreeSet::new(), BTreeSet::new());
+        let mut shown = vec![false; self.hosts];
         for round in &self.rounds {
-            let flows = self.of(round);
-            let sending = counts(flows, self.hosts, |obs| obs.src);
-            let receiving = counts(flows, self.hosts, |obs| obs.dst);
-            all.extend(flows.iter().flat_map(|obs| [obs.src, obs.dst]));
-            for obs in flows.iter().filter(|obs| obs.racks.is_none()) {
-                shown.extend((receiving[obs.dst.index()] == 1).then_some(obs.src));
-                shown.extend((sending[obs.src.index()] == 1).then_some(obs.dst));
+            let sides = self.shown_sides(round);
+            for obs in self.of(round).iter().filter(|obs| obs.racks.is_none()) {
+                shown[obs.src.index()] |= sides[obs.src.index()];
+                shown[obs.dst.index()] |= sides[self.hosts + obs.dst.index()];
             }
         }
-        shown.len() as f64 >= (1.0 - MANY) * all.len() as f64
+        let all: BTreeSet<HostId> = self.obs.iter().flat_map(|obs| [obs.src, obs.dst]).collect();
+        let shown = shown.iter().filter(|shown| **shown).count();
+        shown as f64 >= (1.0 - MANY) * all.len() as f64
+    }
+
+    /// By host, sending and then receiving: whether the other ends of all its flows in a round have
+    /// no other flow, which would have it do less.
+    pub(super) fn shown_sides(&self, round: &Round) -> Vec<bool> {
+        let flows = self.of(round);
+        let sending = counts(flows, self.hosts, |obs| obs.src);
+        let receiving = counts(flows, self.hosts, |obs| obs.dst);
+        let mut sides: Vec<bool> = sending.iter().chain(&receiving).map(|n| *n > 0).collect();
+        for obs in flows {
+            sides[obs.src.index()] &= receiving[obs.dst.index()] == 1;
+            sides[self.hosts + obs.dst.index()] &= sending[obs.src.index()] == 1;
+        }
+        sides
     }
 
     /// Whether any host has several links.

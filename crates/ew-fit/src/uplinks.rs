@@ -12,7 +12,10 @@ use super::members::Posterior;
 use super::noise::{HALF_STARVED, LITTLE_STARVATION};
 use super::obs::has_many_streams;
 use super::rounds::{Round, Rounds};
-use ew_evidence::criteria::{ALIKE, FULL, LEAST_FILL, MIN_EFFECT, MIN_SEEN, NEGLIGIBLE, SURE};
+use ew_evidence::criteria::{
+    ALIKE, FULL, LEAST_FILL, MIN_EFFECT, MIN_SEEN, NEGLIGIBLE, SLOW, SURE,
+};
+use ew_model::HostId;
 use ew_model::analysis::{Estimate, UplinkAnalysis};
 use ew_stats::{interpolated_median_estimate, median, median_estimate, quantile, scaled};
 
@@ -201,9 +204,11 @@ fn direction(
         found.take_paths(fitted, paths, (count, each_bits_per_sec), (rack, index));
         low = found.ratio.and_then(|ratio| ratio.low).or(low);
     }
+    let has_others = fitted.rounds.hosts_in(rack).nth(1).is_some();
+    let is_by_one_host = has_others && are_of_one_host(&full);
     let is_sure = match paths {
         Some(paths) if fitted.capacities.paths > 1 => paths.is_count_sure(),
-        _ => full.len() >= MIN_SEEN && of_collisions.is_some(),
+        _ => full.len() >= MIN_SEEN && of_collisions.is_some() && !is_by_one_host,
     };
     let left = left.min(of_collisions.unwrap_or(1.0));
     if !(is_sure && is_beyond_hashes(low, left)) {
@@ -245,7 +250,7 @@ fn left_by_collisions(paths: Option<&Posterior>, sums: &[Sum]) -> Option<f64> {
     let middle = median(&together).filter(|_| together.len() >= MIN_SEEN)?;
     let at = |share: f64| quantile(&together, share).unwrap_or_default();
     let most = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
-    if most > ALIKE * middle || at(1.0 - FULL) < LEAST_FILL * middle {
+    if SLOW * most > middle || at(1.0 - FULL) < LEAST_FILL * middle {
         return None;
     }
     let is_one = paths.is_some_and(|paths| paths.one_path() > SURE);
@@ -256,6 +261,13 @@ fn left_by_collisions(paths: Option<&Posterior>, sums: &[Sum]) -> Option<f64> {
     let are_many = full().all(|sum| has_many_streams(sum.connections));
     let are_steady = at(0.25) > (1.0 - MIN_EFFECT) * at(0.75);
     (are_many && are_steady).then_some(LEAST_FILL)
+}
+
+/// Whether one and the same host was the tier's end of all flows, so that it may be its own link
+/// that was full.
+fn are_of_one_host(full: &[&Sum]) -> bool {
+    let first = full.first().and_then(|sum| sum.host);
+    first.is_some() && full.iter().all(|sum| sum.host == first)
 }
 
 /// Whether links limit: what hashes alone may leave of what is asked shows no limit.
@@ -498,6 +510,8 @@ struct Sum {
     asked: f64,
     starvation: f64,
     connections: f64,
+    /// The tier's own end of its flows, if it is one host.
+    host: Option<HostId>,
     /// Of the uplinks, as fitted.
     capacity: f64,
     /// The fit finds the direction full.
@@ -516,6 +530,7 @@ fn sums(fitted: &Fitted<'_>, tier: &Tier, index: usize) -> Vec<Sum> {
             asked: 0.0,
             starvation: 0.0,
             connections: 0.0,
+            host: None,
             capacity,
             is_full: false,
         };
@@ -532,6 +547,8 @@ fn sums(fitted: &Fitted<'_>, tier: &Tier, index: usize) -> Vec<Sum> {
             sum.bits_per_sec += obs.bits_per_sec;
             sum.starvation += obs.starvation;
             sum.connections += obs.streams;
+            let host = [obs.src, obs.dst][index];
+            sum.host = Some(host).filter(|host| flows == 0.0 || sum.host == Some(*host));
             flows += 1.0;
         }
         if flows > 0.0 {
