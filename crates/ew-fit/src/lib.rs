@@ -54,7 +54,7 @@ use ew_evidence::quality::Quality;
 use ew_model::HostId;
 use ew_stats::{median, robust_sigma};
 use explain::Found;
-use hypothesis::{Fabric, Hypothesis};
+use hypothesis::{Fabric, Hypothesis, Part};
 use rounds::Rounds;
 use search::Search;
 use std::collections::BTreeMap;
@@ -97,21 +97,32 @@ pub fn network(
         let rate = line_rate(observations.run, host)?;
         Some(rate * reference.basis.efficiency)
     };
-    let (found, are_hosts_known) = found(&rounds, start, goodput);
-    Network::new(observations, found, (quality, are_hosts_known), &rounds)
+    let (found, host_rates) = found(&rounds, start, goodput);
+    Network::new(observations, found, (quality, host_rates), &rounds)
 }
 
-/// What explains the rounds, and whether it is known what hosts can do. Where only cross-rack flows
+/// How it is known what hosts can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HostRates {
+    /// Flows show it.
+    Shown,
+    /// They do what their links let pass: no other assumption explains as much.
+    OfLinks,
+    /// It is not.
+    Unknown,
+}
+
+/// What explains the rounds, and how it is known what hosts can do. Where only cross-rack flows
 /// show that, what hosts did at their best may be what leads there carries: that hosts can do what
 /// their links let pass is another explanation then, and the better one counts.
 fn found(
     rounds: &Rounds,
     start: Hypothesis,
     goodput: impl Fn(HostId) -> Option<f64>,
-) -> (Found, bool) {
+) -> (Found, HostRates) {
     let mut search = Search::new(rounds);
     if !rounds.has_crossing() || rounds.shows_hosts() {
-        return (search.run(start), true);
+        return (search.run(start), HostRates::Shown);
     }
     let (classes, class_of) = classes::of_links(rounds, &goodput);
     let by_links = search.run(Hypothesis {
@@ -127,10 +138,14 @@ fn found(
         link.is_some_and(|link| better.hypothesis.class_rate(*host) > FULL * link)
     };
     let doing_so = (0..rounds.hosts).filter(does_as_link).count() as f64;
-    let do_as_links = doing_so >= (1.0 - MANY) * rounds.hosts as f64;
+    // A limit of each connection keeps hosts from what their links let pass.
+    let is_of_connections = |part: &Part| matches!(part.location, Location::Connection);
+    let do_as_links = doing_so >= (1.0 - MANY) * rounds.hosts as f64
+        && !better.hypothesis.parts.iter().any(is_of_connections);
     match (gain > EQUAL, do_as_links) {
-        (true, true) => (by_links, true),
-        _ => (as_seen, gain < -EQUAL || do_as_links),
+        (true, true) => (by_links, HostRates::OfLinks),
+        _ if gain < -EQUAL || do_as_links => (as_seen, HostRates::Shown),
+        _ => (as_seen, HostRates::Unknown),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The explained network: what hosts do, what differs, and what nothing explains.
 
+use super::HostRates;
 use super::explain::{Found, rivals};
 use super::fitted::Fitted;
 use super::hypothesis::{Capacities, Effect, Fabric, Hypothesis, Location, Part};
@@ -158,28 +159,34 @@ impl Network {
     pub(super) fn new(
         observations: &Observations<'_>,
         found: Found,
-        (quality, are_hosts_known): (Quality, bool),
+        (quality, host_rates): (Quality, HostRates),
         rounds: &Rounds,
     ) -> Self {
         let mut search = Search::new(rounds);
         let mut hypothesis = found.hypothesis;
-        if !are_hosts_known {
+        if host_rates == HostRates::Unknown {
             let is_of_racks = |part: &Part| !matches!(part.location, Location::Host(..));
             hypothesis.parts.retain(is_of_racks);
         }
         let parts = parts(&mut search, &hypothesis);
         // Nor is it known then what flows should do.
-        let unexplained = match are_hosts_known {
-            true => super::pairs::unexplained(&mut search, &hypothesis),
-            false => UnexplainedPairs::default(),
+        let unexplained = match host_rates {
+            HostRates::Unknown => UnexplainedPairs::default(),
+            _ => super::pairs::unexplained(&mut search, &hypothesis),
         };
         let fitted = Fitted::new(search.scorer(), &hypothesis);
         let slow = slow_sides(&fitted, &parts);
         let isolated = isolated(&fitted);
         let classes = classes(&fitted, &isolated, &slow);
         let mut racks = uplinks::racks(&fitted, found.paths.as_ref());
+        if host_rates == HostRates::OfLinks {
+            racks
+                .iter_mut()
+                .flatten()
+                .for_each(RackDirection::widen_by_links);
+        }
         let mut pods = pods::limits(&fitted);
-        if quality.is_throttled || !are_hosts_known {
+        if quality.is_throttled || host_rates == HostRates::Unknown {
             racks.iter_mut().flatten().for_each(RackDirection::forget);
             pods.clear();
         }

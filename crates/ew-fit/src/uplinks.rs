@@ -373,6 +373,11 @@ impl RackDirection {
         }
     }
 
+    /// Of what links let pass, protocols and machines leave a little less than was assumed.
+    pub(super) fn widen_by_links(&mut self) {
+        self.ratio = self.ratio.map(|ratio| widened(ratio, 2.0 * NEGLIGIBLE));
+    }
+
     /// Nobody knows what its hosts could ask for, as where they are throttled.
     pub(super) fn forget(&mut self) {
         self.reach = Reach::NotTested;

@@ -63,7 +63,7 @@ type Ramps = BTreeMap<(usize, usize), BTreeMap<u32, Vec<f64>>>;
 /// What racks do, from one look at all flows.
 struct Sums {
     inside: BTreeMap<usize, Estimate>,
-    across: BTreeMap<(usize, usize), (Estimate, f64)>,
+    across: BTreeMap<(usize, usize), Estimate>,
     ramps: Ramps,
 }
 
@@ -91,11 +91,14 @@ fn pair(
     let asked = out.hosts_bits_per_sec.min(into.hosts_bits_per_sec);
     let across = sums.across.get(&(from, to));
     let ramp = sums.ramps.get(&(from, to));
+    let carried = across.map(|across| across.value);
     let limit = narrower(out, into);
     let limited = match limit {
         Some(limit) if capacity(limit) < (1.0 - MIN_EFFECT) * asked => Some(true),
         _ if out.reach == Reach::NotLimiting || into.reach == Reach::NotLimiting => Some(false),
-        _ => across.filter(|(_, reached)| *reached > FULL).map(|_| false),
+        _ => carried
+            .filter(|carried| *carried > FULL * asked)
+            .map(|_| false),
     };
     let oversubscription = match (limited, limit) {
         (Some(true), Some(limit)) => limit
@@ -111,7 +114,7 @@ fn pair(
     let is_limited = limited == Some(true);
     RackPairAnalysis {
         inside_bits_per_sec: sums.inside.get(&from).copied(),
-        across_bits_per_sec: across.map(|(across, _)| *across),
+        across_bits_per_sec: across.copied(),
         oversubscription,
         limited,
         ramp: ramp.map(points).unwrap_or_default(),
@@ -120,8 +123,15 @@ fn pair(
             .zip(typical)
             .map(|(limit, nic)| capacity(limit) / nic),
         uplink_bits_per_sec: limit.filter(|_| is_limited).map(capacity),
-        details: limited.is_none().then_some(Undetermined::NotLoaded),
+        details: limited.is_none().then_some(why_open(fitted)),
         ..empty(from, to)
+    }
+}
+
+fn why_open(fitted: &Fitted<'_>) -> Undetermined {
+    match fitted.rounds.may_collide() {
+        true => Undetermined::SingleConnections,
+        false => Undetermined::NotLoaded,
     }
 }
 
@@ -156,9 +166,8 @@ fn inside(fitted: &Fitted<'_>) -> BTreeMap<usize, Estimate> {
     of_racks.into_iter().filter_map(estimate).collect()
 }
 
-/// Sum of what each rack sends to each other in the rounds in which the max was asked, and the
-/// share of that it reached.
-fn across(fitted: &Fitted<'_>) -> BTreeMap<(usize, usize), (Estimate, f64)> {
+/// Sum of what each rack sends to each other in the rounds in which the max was asked.
+fn across(fitted: &Fitted<'_>) -> BTreeMap<(usize, usize), Estimate> {
     let mut of_pairs: BTreeMap<(usize, usize), Vec<(f64, f64)>> = BTreeMap::new();
     for (at, round) in fitted.rounds.rounds.iter().enumerate() {
         let mut sums: BTreeMap<(usize, usize), (f64, f64)> = BTreeMap::new();
@@ -173,18 +182,18 @@ fn across(fitted: &Fitted<'_>) -> BTreeMap<(usize, usize), (Estimate, f64)> {
             of_pairs.entry(racks).or_default().push(of_round);
         }
     }
-    let of_pair = |(racks, sums): ((usize, usize), Vec<(f64, f64)>)| Some((racks, reached(sums)?));
+    let of_pair =
+        |(racks, sums): ((usize, usize), Vec<(f64, f64)>)| Some((racks, of_most_asked(sums)?));
     of_pairs.into_iter().filter_map(of_pair).collect()
 }
 
 /// Of the sums of a pair, asked and reached, those where the max was asked.
-fn reached(mut sums: Vec<(f64, f64)>) -> Option<(Estimate, f64)> {
+fn of_most_asked(mut sums: Vec<(f64, f64)>) -> Option<Estimate> {
     sums.retain(|(asked, _)| *asked > 0.0);
     let max = sums.iter().map(|(asked, _)| *asked).fold(0.0, f64::max);
     sums.retain(|(asked, _)| *asked > (1.0 - NEGLIGIBLE) * max);
-    let reached: Vec<f64> = sums.iter().map(|(asked, sum)| sum / asked).collect();
     let sums: Vec<f64> = sums.into_iter().map(|(_, sum)| sum).collect();
-    Some((median_estimate(&sums)?, median(&reached)?))
+    median_estimate(&sums)
 }
 
 /// Sums of each ordered pair by senders a rack, of the stages that grow them.

@@ -780,6 +780,8 @@ pub enum Undetermined {
     NotMeasured,
     /// Nothing asked as much of it as its hosts can do.
     NotLoaded,
+    /// Only single connections crossed it, of which several may have shared one of its paths.
+    SingleConnections,
     /// The hosts' rates are so far below line rate that more was not asked of it.
     TestedUpTo {
         /// Of the line rate.

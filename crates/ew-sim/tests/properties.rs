@@ -6,10 +6,21 @@ use ew_model::finding::{Cause, Details, Finding, Severity, Subject, VerdictStatu
 use ew_model::plan::Plan;
 use ew_model::topology::{HostSpec, PathSpec, RackSpec, Topology};
 use ew_model::{Analysis, HostId, RackId};
-use ew_sim::{Case, Family, Fault, MemberFault, Noise, draw, simulate};
+use ew_sim::{Case, Family, Fault, MemberFault, Noise, draw, judge, simulate};
 use std::collections::BTreeSet;
 
 const SEEDS: std::ops::Range<u64> = 3001..3009;
+const OTHER_SCENARIOS: [&str; 8] = [
+    "permutation",
+    "cross-rack",
+    "random-cross-rack",
+    "mesh",
+    "mesh-loaded",
+    "incast",
+    "outcast",
+    "bisection",
+];
+const OTHER_SEEDS: std::ops::Range<u64> = 3001..3006;
 /// A ratio whose whole interval is above this is a finding.
 const A_FINDING: f64 = 1.2;
 /// "Not limiting" allows for uplinks of 90% of what hosts do, and for 5% of error.
@@ -18,8 +29,12 @@ const NOT_LIMITING: f64 = 1.17;
 const MEASUREMENT: f64 = 1.01;
 
 fn qualify(seed: u64, topology: &Topology, noise: &Noise) -> Analysis {
-    let text = ew_plan::scenario::builtin("qualify").expect("a built-in");
-    let scenario = ew_plan::scenario::parse(text, "qualify", &[]).expect("a scenario");
+    analyzed("qualify", seed, topology, noise)
+}
+
+fn analyzed(name: &str, seed: u64, topology: &Topology, noise: &Noise) -> Analysis {
+    let text = ew_plan::scenario::builtin(name).expect("a built-in");
+    let scenario = ew_plan::scenario::parse(text, name, &[]).expect("a scenario");
     let plan: Plan = ew_plan::plan(&scenario, &topology.inventory(), seed).expect("a plan");
     ew_analyze::analyze(&simulate(topology, &plan, seed, noise))
 }
@@ -36,6 +51,26 @@ fn nothing_that_must_never_be() {
             no_loss_from_queues(&case, &analysis, &name);
             nothing_above_its_link(&case, &analysis, &name);
             nothing_contradicts(&analysis, &name);
+        }
+    }
+}
+
+/// What a plan shows depends on what it asks: with single connections, without intra-rack flows, or
+/// of one receiver at a time, less than `qualify` does. What is not shown accuses nobody, and is not
+/// called fine.
+#[test]
+fn no_scenario_claims_what_it_does_not_show() {
+    for scenario in OTHER_SCENARIOS {
+        for family in [Family::Healthy, Family::Oversubscribed, Family::SlowHosts] {
+            for seed in OTHER_SEEDS {
+                let case = draw(seed, family);
+                let analysis = analyzed(scenario, seed, &case.topology, &case.noise);
+                let judged = judge(&case.truth, &analysis);
+                let name = format!("{scenario}, {} {seed}", family.name());
+                let accuses = judged.checks.contains(&("no false accusation", false));
+                assert!(!accuses, "{name}: {:?}", judged.wrong);
+                not_limiting_is_true(&case, &analysis, &name);
+            }
         }
     }
 }
