@@ -233,10 +233,10 @@ fn surely_above(ratios: &[f64]) -> Option<f64> {
 }
 
 /// What single connections, of which nobody knows over how many paths they are hashed, may leave of
-/// what their hosts can do. `None` where that looks like a limit: what is full carries the same in
-/// nearly every round and never more, while hashed connections leave another part each time. Few of
-/// them seldom meet: then one alone must carry as much as several together, or their rates be those
-/// of one path and no others.
+/// what their hosts can do: as many as there are paths leave one of e (balls into bins). `None`
+/// where they may leave anything. What is full carries the same in nearly every round and never
+/// more, while hashed connections leave another part each time. Few of them seldom meet: then one
+/// alone must carry as much as several together, or their rates be those of one path.
 fn left_by_collisions(paths: Option<&Posterior>, sums: &[Sum]) -> Option<f64> {
     let full = || sums.iter().filter(|sum| sum.is_full);
     let carried = |is_meant: fn(&&Sum) -> bool| -> Vec<f64> {

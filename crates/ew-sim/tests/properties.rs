@@ -55,9 +55,9 @@ fn nothing_that_must_never_be() {
     }
 }
 
-/// What a plan shows depends on what it asks: with single connections, without intra-rack flows, or
-/// of one receiver at a time, less than `qualify` does. What is not shown accuses nobody, and is not
-/// called fine.
+/// What a plan shows depends on what it asks: with single connections, without intra-rack flows,
+/// or of one receiver at a time, less than `qualify` does. What is not shown accuses nobody, and is
+/// not called fine.
 #[test]
 fn no_scenario_claims_what_it_does_not_show() {
     for scenario in OTHER_SCENARIOS {
