@@ -102,20 +102,22 @@ pub fn most_common<T: Ord + Clone>(values: impl Iterator<Item = T>) -> Option<T>
 }
 
 /// Finds the reference: the configured rate, else the hosts' link speed when the measured rates
-/// make it plausible, else the median over hosts of what each did at its better times.
+/// make it plausible, or show nothing of hosts, else the median over hosts of what each did at its better times.
 pub fn reference(observations: &Observations<'_>) -> Reference {
     let run = observations.run;
     let framing = framing(observations);
     // An MTU without space for payload is nonsense from a damaged file; it must not become a
     // division by zero.
     let efficiency = framing.framing.efficiency().max(0.01);
-    let seen = typical_goodput(observations);
+    let (seen, is_of_hosts) = typical_goodput(observations);
     let (nic, nic_rate_source) = if let Some(limit) = max_rate(run) {
         (Some(limit), NicRateSource::MaxRate)
     } else if let Some(stated) = run.plan.expect.nic_bits_per_sec {
         (Some(stated), NicRateSource::Configured)
     } else if let Some(speed) = plausible_link_speed(run, seen, efficiency) {
         (Some(speed), NicRateSource::LinkSpeed)
+    } else if let Some(rate) = common_line_rate(run).filter(|_| !is_of_hosts) {
+        (Some(rate), NicRateSource::LinkSpeed)
     } else if let Some(goodput) = seen {
         (Some(goodput / efficiency), NicRateSource::MedianOfHosts)
     } else {
@@ -135,6 +137,12 @@ pub fn reference(observations: &Observations<'_>) -> Reference {
             framing,
         },
     }
+}
+
+fn common_line_rate(run: &Run) -> Option<f64> {
+    let hosts = run.manifest.inventory.host_ids();
+    let rates = hosts.filter_map(|host| line_rate(run, host));
+    Some(most_common(rates.map(|rate| rate.round() as u64))? as f64)
 }
 
 /// What the run was allowed to load a host's link with, median over hosts.
@@ -167,8 +175,9 @@ fn link_speed(run: &Run, host: HostId) -> Option<f64> {
 
 /// What a host does when nothing but hosts limits it: per host the upper quartile of its isolated
 /// flows, intra-rack when there are such, then the median over hosts. Shared flows are asked only
-/// when there is no isolated one.
-fn typical_goodput(observations: &Observations<'_>) -> Option<f64> {
+/// when there is no isolated one. Next to it, whether hosts are all that may have limited it, and
+/// not what leads from rack to rack.
+fn typical_goodput(observations: &Observations<'_>) -> (Option<f64>, bool) {
     let inventory = observations.inventory();
     let mut inside: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
     let mut anywhere: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
@@ -185,12 +194,14 @@ fn typical_goodput(observations: &Observations<'_>) -> Option<f64> {
             }
         }
     }
+    let is_of_hosts = anywhere.is_empty() || !inside.is_empty();
     let isolated = if inside.is_empty() { anywhere } else { inside };
     let best: Vec<f64> = isolated
         .values()
         .filter_map(|rates| quantile(rates, 0.75))
         .collect();
-    median(&best).or_else(|| busiest_host(observations))
+    let typical = median(&best).or_else(|| busiest_host(observations));
+    (typical, is_of_hosts)
 }
 
 /// The max sum a host sent or received, median over rounds per host, then near the top over

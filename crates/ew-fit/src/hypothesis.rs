@@ -99,6 +99,16 @@ pub struct Part {
     pub effect: Effect,
 }
 
+impl Part {
+    /// Whether it is about links that hosts share.
+    pub(super) fn is_of_racks(&self) -> bool {
+        matches!(
+            self.location,
+            Location::Rack(..) | Location::Member(..) | Location::Pod(..)
+        )
+    }
+}
+
 /// How racks are tied to one another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fabric {

@@ -132,20 +132,21 @@ fn found(
     });
     let as_seen = search.run(start);
     let gain = by_links.worth - as_seen.worth;
-    let better = if gain > EQUAL { &by_links } else { &as_seen };
+    let (better, rates) = match gain > EQUAL {
+        true => (by_links, HostRates::OfLinks),
+        false => (as_seen, HostRates::Shown),
+    };
     let does_as_link = |host: &usize| {
         let link = goodput(HostId(*host as u32));
         link.is_some_and(|link| better.hypothesis.class_rate(*host) > FULL * link)
     };
     let doing_so = (0..rounds.hosts).filter(does_as_link).count() as f64;
-    // A limit of each connection keeps hosts from what their links let pass.
+    let are_known = gain < -EQUAL || doing_so >= (1.0 - MANY) * rounds.hosts as f64;
+    // What keeps each connection from more may be anything, and keeps hosts from showing more.
     let is_of_connections = |part: &Part| matches!(part.location, Location::Connection);
-    let do_as_links = doing_so >= (1.0 - MANY) * rounds.hosts as f64
-        && !better.hypothesis.parts.iter().any(is_of_connections);
-    match (gain > EQUAL, do_as_links) {
-        (true, true) => (by_links, HostRates::OfLinks),
-        _ if gain < -EQUAL || do_as_links => (as_seen, HostRates::Shown),
-        _ => (as_seen, HostRates::Unknown),
+    match are_known && !better.hypothesis.parts.iter().any(is_of_connections) {
+        true => (better, rates),
+        false => (better, HostRates::Unknown),
     }
 }
 

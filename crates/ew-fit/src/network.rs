@@ -164,20 +164,23 @@ impl Network {
     ) -> Self {
         let mut search = Search::new(rounds);
         let mut hypothesis = found.hypothesis;
-        if host_rates == HostRates::Unknown {
-            let is_of_racks = |part: &Part| !matches!(part.location, Location::Host(..));
-            hypothesis.parts.retain(is_of_racks);
+        let is_unknown = host_rates == HostRates::Unknown;
+        if is_unknown {
+            hypothesis.parts.retain(Part::is_of_racks);
         }
         let parts = parts(&mut search, &hypothesis);
         // Nor is it known then what flows should do.
-        let unexplained = match host_rates {
-            HostRates::Unknown => UnexplainedPairs::default(),
-            _ => super::pairs::unexplained(&mut search, &hypothesis),
+        let unexplained = match is_unknown {
+            true => UnexplainedPairs::default(),
+            false => super::pairs::unexplained(&mut search, &hypothesis),
         };
         let fitted = Fitted::new(search.scorer(), &hypothesis);
         let slow = slow_sides(&fitted, &parts);
         let isolated = isolated(&fitted);
-        let classes = classes(&fitted, &isolated, &slow);
+        let classes = match is_unknown {
+            true => Vec::new(),
+            false => classes(&fitted, &isolated, &slow),
+        };
         let mut racks = uplinks::racks(&fitted, found.paths.as_ref());
         if host_rates == HostRates::OfLinks {
             racks
@@ -186,7 +189,7 @@ impl Network {
                 .for_each(RackDirection::widen_by_links);
         }
         let mut pods = pods::limits(&fitted);
-        if quality.is_throttled || host_rates == HostRates::Unknown {
+        if quality.is_throttled || is_unknown {
             racks.iter_mut().flatten().for_each(RackDirection::forget);
             pods.clear();
         }
