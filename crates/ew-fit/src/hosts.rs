@@ -35,8 +35,16 @@ struct IsolatedFlow<'a> {
     predicted: f64,
     /// Its hosts let its connections have less than these could carry by themselves.
     is_by_host: bool,
-    /// How little a low rate shows, 0 to 1.
-    doubt: f64,
+}
+
+impl IsolatedFlow<'_> {
+    /// How little a low rate shows, 0 to 1, where such a share of cross-rack ones collide.
+    fn doubt(&self, collide: f64) -> f64 {
+        match self.obs.racks {
+            Some(_) => self.obs.doubt.max(collide),
+            None => self.obs.doubt,
+        }
+    }
 }
 
 struct Candidate {
@@ -175,6 +183,7 @@ fn screen(
     let capacities = hypothesis.capacities(rounds);
     let mut isolated = isolated_flows(search, &capacities);
     isolated.retain(|flow| is_meant(flow.obs));
+    let crossing = rounds.may_collide().then(|| Crossing::of(&isolated));
     let mut of_sides: [BTreeMap<HostId, Vec<&IsolatedFlow<'_>>>; 2] = Default::default();
     for flow in &isolated {
         of_sides[0].entry(flow.obs.src).or_default().push(flow);
@@ -186,6 +195,8 @@ fn screen(
         let tx = of_sides[0].get(&host).unwrap_or(&none);
         let rx = of_sides[1].get(&host).unwrap_or(&none);
         let own = hypothesis.classes[hypothesis.class_of[host.index()]];
+        let collide = crossing.as_ref();
+        let collide = collide.map_or(0.0, |crossing| crossing.low_share_without(host));
         for (direction, flows) in [
             (Direction::Tx, vec![tx]),
             (Direction::Rx, vec![rx]),
@@ -195,9 +206,9 @@ fn screen(
             if overlaps(hypothesis, host, direction) || flows.is_empty() {
                 continue;
             }
-            let slow = best_capacity(hypothesis, &flows, own);
+            let slow = best_capacity(hypothesis, &flows, own, collide);
             let lossy = loss::of_side(rounds, hypothesis, (host, direction), &is_meant)
-                .and_then(|gain| best_loss(hypothesis, &flows, gain));
+                .and_then(|gain| best_loss(hypothesis, &flows, gain, collide));
             for (gain, effect) in slow.into_iter().chain(lossy) {
                 let part = Part {
                     location: Location::Host(host, direction),
@@ -238,25 +249,43 @@ fn isolated_flows<'a>(search: &mut Search<'a>, capacities: &Capacities) -> Vec<I
                     obs,
                     predicted: predicted[slot].bits_per_sec,
                     is_by_host: predicted[slot].bottleneck != PRIVATE,
-                    doubt: obs.doubt,
                 });
             }
         }
     }
-    if rounds.may_collide() {
-        doubt_collisions(&mut isolated);
-    }
     isolated
 }
 
-/// Where connections may collide, a low rate of a cross-rack one shows as little of its hosts as
-/// such are many.
-fn doubt_collisions(isolated: &mut [IsolatedFlow<'_>]) {
-    let crossing = || isolated.iter().filter(|flow| flow.obs.racks.is_some());
-    let is_low = |flow: &&IsolatedFlow<'_>| flow.obs.bits_per_sec < SLOW * flow.predicted;
-    let share = crossing().filter(is_low).count() as f64 / crossing().count().max(1) as f64;
-    for flow in isolated.iter_mut().filter(|flow| flow.obs.racks.is_some()) {
-        flow.doubt = flow.doubt.max(share);
+/// Cross-rack flows, and how many of them are low: of all, and of each host.
+struct Crossing {
+    all: (f64, f64),
+    of_hosts: BTreeMap<HostId, (f64, f64)>,
+}
+
+impl Crossing {
+    fn of(isolated: &[IsolatedFlow<'_>]) -> Self {
+        let mut crossing = Self {
+            all: (0.0, 0.0),
+            of_hosts: BTreeMap::new(),
+        };
+        for flow in isolated.iter().filter(|flow| flow.obs.racks.is_some()) {
+            let is_low = flow.obs.bits_per_sec < SLOW * flow.predicted;
+            let add = |(flows, low): &mut (f64, f64)| {
+                *flows += 1.0;
+                *low += f64::from(u8::from(is_low));
+            };
+            add(&mut crossing.all);
+            add(crossing.of_hosts.entry(flow.obs.src).or_default());
+            add(crossing.of_hosts.entry(flow.obs.dst).or_default());
+        }
+        crossing
+    }
+
+    /// Share of those of others that are low: where connections may collide, a low rate of a
+    /// cross-rack one shows the less of its host.
+    fn low_share_without(&self, host: HostId) -> f64 {
+        let (flows, low) = self.of_hosts.get(&host).copied().unwrap_or_default();
+        (self.all.1 - low) / (self.all.0 - flows).max(1.0)
     }
 }
 
@@ -265,6 +294,7 @@ fn best_capacity(
     hypothesis: &Hypothesis,
     flows: &[&IsolatedFlow<'_>],
     own: f64,
+    collide: f64,
 ) -> Option<(f64, Effect)> {
     // What connections do by themselves is no less where a host does less than several of them.
     let gaps = |is_meant: fn(&IsolatedFlow<'_>) -> bool| -> Vec<f64> {
@@ -283,8 +313,9 @@ fn best_capacity(
     let gain = |capacity: f64| -> f64 {
         let of_flow = |flow: &&IsolatedFlow<'_>| {
             let limited = flow.predicted.min(capacity);
-            isolated_kernel(hypothesis, flow.obs, limited, flow.doubt)
-                - isolated_kernel(hypothesis, flow.obs, flow.predicted, flow.doubt)
+            let doubt = flow.doubt(collide);
+            isolated_kernel(hypothesis, flow.obs, limited, doubt)
+                - isolated_kernel(hypothesis, flow.obs, flow.predicted, doubt)
         };
         flows.iter().map(of_flow).sum()
     };
@@ -306,13 +337,15 @@ fn best_loss(
     hypothesis: &Hypothesis,
     flows: &[&IsolatedFlow<'_>],
     retransmissions: f64,
+    collide: f64,
 ) -> Option<(f64, Effect)> {
     let gain = |left: f64| -> f64 {
         let of_flow = |flow: &&IsolatedFlow<'_>| {
             let z = flow.obs.ln_rate - (left * flow.predicted).ln();
-            let without = isolated_kernel(hypothesis, flow.obs, flow.predicted, flow.doubt);
+            let doubt = flow.doubt(collide);
+            let without = isolated_kernel(hypothesis, flow.obs, flow.predicted, doubt);
             let steady = hypothesis.isolated_sigma;
-            swinging_density(z, steady, SPLIT_SIGMA, flow.doubt).ln() - without
+            swinging_density(z, steady, SPLIT_SIGMA, doubt).ln() - without
         };
         flows.iter().map(of_flow).sum()
     };
