@@ -50,25 +50,43 @@ fn best_rates(rounds: &Rounds) -> Vec<f64> {
 }
 
 fn best_of(rounds: &Rounds, is_shown: impl Fn(&Round) -> Vec<bool>) -> Vec<f64> {
-    let mut sums = vec![Vec::new(); 2 * rounds.hosts];
-    let mut of_round = vec![0.0; 2 * rounds.hosts];
+    let mut sums = vec![SideSums::default(); 2 * rounds.hosts];
     for round in &rounds.rounds {
-        of_round.fill(0.0);
+        let mut of_round = vec![(0.0, true); 2 * rounds.hosts];
         for obs in rounds.of(round) {
-            of_round[obs.src.index()] += obs.bits_per_sec;
-            of_round[rounds.hosts + obs.dst.index()] += obs.bits_per_sec;
+            for side in [obs.src.index(), rounds.hosts + obs.dst.index()] {
+                of_round[side].0 += obs.bits_per_sec;
+                of_round[side].1 &= obs.racks.is_none();
+            }
         }
-        let is_shown = is_shown(round);
-        let sides = sums.iter_mut().zip(&of_round).zip(is_shown);
-        for ((sums, sum), _) in sides.filter(|((_, sum), shown)| *shown && **sum > 0.0) {
-            sums.push(*sum);
+        let sides = sums.iter_mut().zip(of_round).zip(is_shown(round));
+        for ((sums, (sum, is_intra)), _) in sides.filter(|((_, (sum, _)), is)| *is && *sum > 0.0) {
+            sums.all.push(sum);
+            sums.intra.extend(is_intra.then_some(sum));
         }
     }
     let (tx, rx) = sums.split_at(rounds.hosts);
     tx.iter()
         .zip(rx)
-        .map(|(tx, rx)| high(tx).max(high(rx)))
+        .map(|(tx, rx)| tx.best().max(rx.best()))
         .collect()
+}
+
+/// What a host sent, or received, in each round.
+#[derive(Clone, Default)]
+struct SideSums {
+    all: Vec<f64>,
+    /// Of them those of rounds without cross-rack flows, which uplinks may have limited.
+    intra: Vec<f64>,
+}
+
+impl SideSums {
+    fn best(&self) -> f64 {
+        match self.intra.len() >= MIN_SAMPLES {
+            true => high(&self.intra),
+            false => high(&self.all),
+        }
+    }
 }
 
 /// The second largest of four or more, and no more than nearly all are: one figure may be anything,

@@ -15,7 +15,7 @@ use ew_evidence::observations::Observations;
 use ew_model::HostId;
 use ew_stats::splitmix;
 use ew_stats::{median, robust_sigma};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Numbers of links that are thought of where no host reports its own.
 const COUNTS: std::ops::RangeInclusive<u32> = 2..=8;
@@ -134,7 +134,9 @@ pub(super) fn find(
     let none = vec![1; rounds.hosts];
     // What a host reports costs nothing to assume.
     let mut candidates = vec![(none.clone(), 0.0), (all(1), 0.0)];
-    if reported.iter().any(Option::is_none) {
+    // One number of connections leaves a scatter that anything may make.
+    let numbers: BTreeSet<u32> = inside(rounds).map(|obs| obs.streams as u32).collect();
+    if reported.iter().any(Option::is_none) && numbers.len() > 1 {
         candidates.extend(COUNTS.map(|members| (all(members), price)));
     }
     candidates.dedup_by(|a, b| a.0 == b.0);
