@@ -102,7 +102,8 @@ pub fn most_common<T: Ord + Clone>(values: impl Iterator<Item = T>) -> Option<T>
 }
 
 /// Finds the reference: the configured rate, else the hosts' link speed when the measured rates
-/// make it plausible, or show nothing of hosts, else the median over hosts of what each did at its better times.
+/// make it plausible, or show nothing of hosts, else the median over hosts of what each did at its
+/// better times.
 pub fn reference(observations: &Observations<'_>) -> Reference {
     let run = observations.run;
     let framing = framing(observations);
