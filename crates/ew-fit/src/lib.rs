@@ -141,7 +141,9 @@ fn found(
         link.is_some_and(|link| better.hypothesis.class_rate(*host) > FULL * link)
     };
     let doing_so = (0..rounds.hosts).filter(does_as_link).count() as f64;
-    let are_known = gain < -EQUAL || doing_so >= (1.0 - MANY) * rounds.hosts as f64;
+    // Several classes fit whatever hosts did.
+    let is_one_class = better.hypothesis.classes.len() == 1;
+    let are_known = gain < -EQUAL && is_one_class || doing_so >= (1.0 - MANY) * rounds.hosts as f64;
     // What keeps each connection from more may be anything, and keeps hosts from showing more.
     let is_of_connections = |part: &Part| matches!(part.location, Location::Connection);
     match are_known && !better.hypothesis.parts.iter().any(is_of_connections) {
