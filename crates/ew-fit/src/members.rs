@@ -43,7 +43,7 @@ const SPLITS: [f64; 2] = [0.25, 0.5];
 pub struct Posterior {
     /// The likeliest number of paths.
     pub paths: usize,
-    /// Probability of each of [`COUNTS`].
+    /// Probability of each number that is thought of.
     pub counts: Vec<(usize, f64)>,
     /// Width of one, bits per second, with its 95% interval.
     pub each_bits_per_sec: f64,
