@@ -68,25 +68,22 @@ pub fn shaper(run: &Run, host: HostId) -> Option<(f64, &str)> {
     Some((root.rate_bytes_per_sec? as f64 * 8.0, &root.kind))
 }
 
+/// What a host's physical link reports, bits per second; virtual devices report speeds that nothing
+/// has.
+pub fn physical_speed(run: &Run, host: HostId) -> Option<f64> {
+    let interface = data_interface(run, host)?;
+    let driver = interface.driver.as_deref()?;
+    let speed = interface.speed_bits_per_sec?;
+    (speed > 0.0 && !VIRTUAL.contains(&driver)).then_some(speed)
+}
+
 /// What a host's link lets pass, bits per second: as configured, as its shaper does, or its speed.
-/// `None` where only a virtual device reports one, which nothing has.
 pub fn line_rate(run: &Run, host: HostId) -> Option<f64> {
-    let speed = || {
-        let interface = data_interface(run, host)?;
-        let is_physical = |driver: &str| !VIRTUAL.contains(&driver);
-        let speed = interface.speed_bits_per_sec?;
-        interface
-            .driver
-            .as_deref()
-            .is_some_and(is_physical)
-            .then_some(speed)
-    };
     let configured = run.plan.expect.nic_bits_per_sec;
-    let shaped = || Some(shaper(run, host)?.0);
+    let shaped = || Some(shaper(run, host)?.0).filter(|rate| *rate > 0.0);
     configured
         .or_else(shaped)
-        .or_else(speed)
-        .filter(|rate| *rate > 0.0)
+        .or_else(|| physical_speed(run, host))
 }
 
 /// The value most hosts share, the greater one of two equally frequent.

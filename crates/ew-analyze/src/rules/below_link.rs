@@ -4,7 +4,7 @@ use super::case::Case;
 use super::shared_limit::{Flows, core, limit, per_connection, send_buffer, window};
 use super::stated_nic;
 use crate::finding::{bit_rate, finding_of};
-use ew_evidence::basis::{data_interface, most_common};
+use ew_evidence::basis::{most_common, physical_speed};
 use ew_evidence::criteria::UNIFORMLY_SLOW;
 use ew_model::HostId;
 use ew_model::finding::details::{BelowLinkSpeed, SharedLimit, SingleConnections};
@@ -63,7 +63,9 @@ fn of_connections(case: &Case<'_>) -> Option<Finding> {
 }
 
 fn of_class(case: &Case<'_>, rate: f64, hosts: &[HostId]) -> Option<Finding> {
-    let speeds = hosts.iter().filter_map(|host| physical_speed(case, *host));
+    let speeds = hosts
+        .iter()
+        .filter_map(|host| physical_speed(case.observations.run, *host));
     let link = most_common(speeds.map(|speed| speed.round() as u64))? as f64;
     let goodput = link * case.reference.basis.efficiency;
     if rate >= UNIFORMLY_SLOW * goodput {
@@ -89,16 +91,4 @@ fn of_class(case: &Case<'_>, rate: f64, hosts: &[HostId]) -> Option<Finding> {
             }),
         )
     })
-}
-
-/// What the host's physical link reports; virtual devices report speeds that nothing has.
-fn physical_speed(case: &Case<'_>, host: HostId) -> Option<f64> {
-    let interface = data_interface(case.observations.run, host)?;
-    let is_physical = interface
-        .driver
-        .as_deref()
-        .is_some_and(|driver| !ew_evidence::basis::VIRTUAL.contains(&driver));
-    interface
-        .speed_bits_per_sec
-        .filter(|speed| is_physical && *speed > 0.0)
 }
