@@ -296,14 +296,17 @@ fn best_capacity(
     own: f64,
     collide: f64,
 ) -> Option<(f64, Effect)> {
-    // What connections do by themselves is no less where a host does less than several of them.
-    let gaps = |is_meant: fn(&IsolatedFlow<'_>) -> bool| -> Vec<f64> {
+    // What connections do by themselves is no less where a host does less than several of them, and
+    // what a slower partner lets pass shows nothing of this host.
+    let is_shown = |flow: &IsolatedFlow<'_>| flow.predicted > (1.0 - MIN_EFFECT) * own;
+    let gaps = |is_meant: &dyn Fn(&IsolatedFlow<'_>) -> bool| -> Option<f64> {
         let meant = flows.iter().filter(|flow| is_meant(flow));
-        meant
-            .map(|flow| flow.obs.ln_rate - flow.predicted.ln())
-            .collect()
+        let gap = |flow: &&IsolatedFlow<'_>| flow.obs.ln_rate - flow.predicted.ln();
+        median(&meant.map(gap).collect::<Vec<_>>())
     };
-    let gap = median(&gaps(|flow| flow.is_by_host)).or_else(|| median(&gaps(|_| true)));
+    let gap = gaps(&|flow| flow.is_by_host && is_shown(flow))
+        .or_else(|| gaps(&|flow| flow.is_by_host))
+        .or_else(|| gaps(&|_| true));
     if gap? > (1.0 - MIN_EFFECT / 2.0).ln() {
         return None;
     }

@@ -11,6 +11,7 @@ use super::obs::Obs;
 use super::prices;
 use super::rounds::Rounds;
 use ew_evidence::basis::{VIRTUAL, data_interface};
+use ew_evidence::criteria::SLOW;
 use ew_evidence::observations::Observations;
 use ew_model::HostId;
 use ew_stats::splitmix;
@@ -191,25 +192,57 @@ pub(super) fn single_connections(rounds: &Rounds) -> f64 {
     median(&rates).unwrap_or(f64::INFINITY)
 }
 
+/// What hosts send and receive with several connections at their best, tx of all and then rx of
+/// all, where that is less than their class does: a slow host is as slow with one.
+fn of_sides(rounds: &Rounds, class: impl Fn(HostId) -> f64) -> Vec<f64> {
+    let mut best = vec![0.0_f64; 2 * rounds.hosts];
+    for obs in inside(rounds).filter(|obs| obs.streams > 1.5) {
+        for side in [obs.src.index(), rounds.hosts + obs.dst.index()] {
+            best[side] = best[side].max(obs.bits_per_sec);
+        }
+    }
+    let class = |side: usize| class(HostId((side % rounds.hosts) as u32));
+    let sides = best.iter().enumerate();
+    sides
+        .map(|(side, best)| match *best > 0.0 {
+            true => best.min(class(side)),
+            false => class(side),
+        })
+        .collect()
+}
+
 struct Evidence<'r> {
-    /// With what the classes of both hosts do.
+    /// With what both hosts do.
     flows: Vec<(&'r Obs, f64)>,
     connection_bits_per_sec: f64,
     sigma: f64,
 }
 
 impl<'r> Evidence<'r> {
-    fn new(rounds: &'r Rounds, rate: impl Fn(HostId) -> f64) -> Self {
-        let flows: Vec<(&Obs, f64)> = inside(rounds)
-            .map(|obs| (obs, rate(obs.src).min(rate(obs.dst))))
+    fn new(rounds: &'r Rounds, class: impl Fn(HostId) -> f64) -> Self {
+        let of_sides = of_sides(rounds, &class);
+        let does = |obs: &Obs| {
+            let (tx, rx) = (obs.src.index(), rounds.hosts + obs.dst.index());
+            of_sides[tx].min(of_sides[rx])
+        };
+        let flows: Vec<(&Obs, f64)> = inside(rounds).map(|obs| (obs, does(obs))).collect();
+        // Single connections have one link each, whatever the hashes. One that ends at a slow host
+        // shows nothing of what connections do by themselves.
+        let is_slow = |obs: &Obs| does(obs) < SLOW * class(obs.src).min(class(obs.dst));
+        let single = || flows.iter().filter(|(obs, _)| obs.streams < 1.5);
+        let fast: Vec<f64> = single()
+            .filter(|(obs, _)| !is_slow(obs))
+            .map(|(obs, _)| obs.ln_rate)
             .collect();
-        // Single connections have one link each, whatever the hashes.
-        let single = flows.iter().filter(|(obs, _)| obs.streams < 1.5);
-        let logs: Vec<f64> = single.map(|(obs, _)| obs.ln_rate).collect();
+        let logs: Vec<f64> = match fast.is_empty() {
+            true => single().map(|(obs, _)| obs.ln_rate).collect(),
+            false => fast,
+        };
+        let connection = median(&logs).map_or(f64::INFINITY, f64::exp);
         let sigma = robust_sigma(&logs);
         Self {
             flows,
-            connection_bits_per_sec: single_connections(rounds),
+            connection_bits_per_sec: connection,
             sigma: sigma.clamp(noise::ISOLATED_SIGMA, noise::MAX_ISOLATED_SIGMA),
         }
     }

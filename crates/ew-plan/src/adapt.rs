@@ -1,6 +1,7 @@
 //! What a plan takes over from its own first stages: how many streams a host needs, what hosts
 //! carry, and how long a sweep's messages take.
 
+use crate::streams;
 use crate::sweep::MessageTimes;
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::plan::{HostRate, Plan, Stage};
@@ -11,11 +12,6 @@ use std::collections::BTreeMap;
 
 /// Doubling ends when it brings less than this.
 const MIN_GAIN: f64 = 0.03;
-/// Streams of a capacity test at least, so that they spread over hashed paths: with 8 streams a
-/// flow a non-blocking fabric of up to 16 paths carries 97% and more of what hosts send; with one,
-/// 74 to 92%.
-const SPREAD_STREAMS: u32 = 8;
-
 /// What the stages that have run have shown. Figures only, so that records need not be kept.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
@@ -109,30 +105,37 @@ pub fn is_worth_doubling(stage: &Stage, records: &[FlowRecord]) -> bool {
 #[must_use]
 pub fn adapted(plan: &Plan, next: usize, shown: &Shown, inventory: &Inventory) -> Option<Plan> {
     let mut plan = plan.clone();
-    let mut is_changed = false;
-    if let Some(streams) = streams_for(shown) {
-        for stage in &mut plan.stages[next..] {
-            if stage.workload.stream_count == StreamCount::Auto && stage.workload.streams != streams
-            {
-                stage.workload.streams = streams;
-                is_changed = true;
-            }
-        }
-    }
-    is_changed |= shown.message_times.lengthen(&mut plan, next);
+    adapt(&mut plan, next, shown, inventory).then_some(plan)
+}
+
+/// Whether anything changes.
+fn adapt(plan: &mut Plan, next: usize, shown: &Shown, inventory: &Inventory) -> bool {
+    let mut is_changed = shown.message_times.lengthen(plan, next);
     let is_shared = |stage: &Stage| stage.workload.pace.measured_share.is_some();
     if plan.stages[next..].iter().any(is_shared) {
         let rates = shown.host_rates(inventory);
         is_changed |= rates != plan.host_rates;
         plan.host_rates = rates;
     }
-    is_changed.then_some(plan)
+    for at in next..plan.stages.len() {
+        if let Some(streams) = streams_for(plan, at, shown, inventory) {
+            is_changed |= plan.stages[at].workload.streams != streams;
+            plan.stages[at].workload.streams = streams;
+        }
+    }
+    is_changed
 }
 
-/// Streams of a capacity test: what fills a host, and what spreads over paths. `None` before
-/// anything was shown.
-fn streams_for(shown: &Shown) -> Option<u32> {
-    Some(shown.streams()?.max(SPREAD_STREAMS))
+/// Streams of a stage that leaves them to what was shown. `None` before anything was.
+fn streams_for(plan: &Plan, at: usize, shown: &Shown, inventory: &Inventory) -> Option<u32> {
+    let stage = &plan.stages[at];
+    if stage.workload.stream_count != StreamCount::Auto {
+        return None;
+    }
+    match stage.pattern {
+        Pattern::Paths { .. } => streams::for_paths_at_pace(plan, stage, inventory),
+        _ => Some(streams::for_capacity(stage, inventory, shown.streams()?)),
+    }
 }
 
 fn gains(before: f64, after: f64) -> bool {
@@ -269,16 +272,40 @@ tests:
 
     #[test]
     fn capacity_has_streams_for_hosts_and_for_paths() {
-        for (sizes, fills, expected) in [(vec![4, 4], 2, 8), (vec![20, 20], 16, 16)] {
+        // Racks, streams that fill a host, and what intra-rack and cross-rack stages have then.
+        let cases = [
+            (vec![4, 4], 2, 8, 16),
+            (vec![6, 20], 2, 8, 11),
+            (vec![20, 20], 2, 8, 8),
+            (vec![20, 20], 16, 16, 16),
+        ];
+        for (sizes, fills, intra_rack, cross_rack) in cases {
             let (plan, inventory) = planned(&sizes);
             let mut shown = Shown::default();
             let rate = |streams: u32, _| f64::from(streams.min(fills)) * 1e9;
             shown.note(&plan.stages[0], &measured(&plan, 0, 5, rate));
-            let streams = match adapted(&plan, 1, &shown, &inventory) {
-                Some(plan) => plan.stages[1].workload.streams,
-                None => plan.stages[1].workload.streams,
-            };
-            assert_eq!(streams, expected, "{sizes:?} {fills}");
+            let plan = adapted(&plan, 1, &shown, &inventory).unwrap_or(plan);
+            let streams = [1, 2].map(|stage: usize| plan.stages[stage].workload.streams);
+            assert_eq!(streams, [intra_rack, cross_rack], "{sizes:?} {fills}");
+        }
+    }
+
+    #[test]
+    fn streams_over_paths_are_so_few_that_each_shows_its_rate() {
+        let text = SCENARIO.replace(
+            "streams: 8, total-rate",
+            "streams: auto, duration: 1s, total-rate",
+        );
+        let scenario = crate::scenario::parse(&text, "a.yaml", &[]).unwrap();
+        let inventory = inventory(&[4, 4]);
+        let plan = crate::plan(&scenario, &inventory, 1).unwrap();
+        assert_eq!(plan.stages[3].workload.streams, 32);
+        // At half of the rate: 20 segments of 1448 bytes in a second from each of 32 are 7.4 Mb/s.
+        for (rate, expected) in [(1e9, 32), (15e6, 32), (1e7, 21), (1e6, 8)] {
+            let mut shown = Shown::default();
+            shown.note(&plan.stages[2], &measured(&plan, 2, 2, |_, _| rate));
+            let plan = adapted(&plan, 3, &shown, &inventory).unwrap();
+            assert_eq!(plan.stages[3].workload.streams, expected, "{rate}");
         }
     }
 

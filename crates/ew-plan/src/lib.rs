@@ -11,6 +11,7 @@ mod pattern;
 pub mod plan;
 pub mod scenario;
 pub mod schedule;
+mod streams;
 mod sweep;
 mod traced;
 

@@ -4,7 +4,7 @@ use crate::estimate::estimate_stage;
 use crate::identify::identifies_every_link;
 use crate::pattern::{Draft, Impossible, Relation, Sides, Site, drafts, most_relations};
 use crate::schedule::draw::Draw;
-use crate::{sweep, traced};
+use crate::{streams, sweep, traced};
 use ew_model::Inventory;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage, StageIndex};
@@ -452,8 +452,7 @@ fn lay_out_test(
     } = Timing::of(of_size);
     let mut workload = of_size.workload.clone();
     if matches!(test.pattern, Pattern::Paths { .. }) && workload.stream_count == StreamCount::Auto {
-        workload.stream_count = StreamCount::Fixed;
-        workload.streams = streams_for_paths(inventory);
+        workload.streams = streams::for_paths(inventory);
     }
     Ok(Stage {
         auto: test.auto,
@@ -468,20 +467,6 @@ fn lay_out_test(
             .map(|draft| round(&draft, direction, of_size.workload.opener()))
             .collect(),
     })
-}
-
-/// Connections that a rack sends in one round of a test of paths: with sixteen paths, eight each.
-const CONNECTIONS_PER_RACK: usize = 128;
-/// Streams of a flow of such a test. More than the upper ones are too slow each for losses to show.
-const PATHS_STREAMS: (usize, usize) = (8, 32);
-
-/// Streams of a flow, so that the smallest rack shows each of its paths.
-fn streams_for_paths(inventory: &Inventory) -> u32 {
-    let racks = inventory.rack_ids();
-    let smallest = racks.map(|rack| inventory.hosts_in(rack).len()).min();
-    let hosts = smallest.unwrap_or(inventory.hosts.len()).max(1);
-    let (least, most) = PATHS_STREAMS;
-    CONNECTIONS_PER_RACK.div_ceil(hosts).clamp(least, most) as u32
 }
 
 /// Whether all repetitions have the flows of the first one: only the same flow can converge, or

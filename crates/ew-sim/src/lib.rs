@@ -7,6 +7,7 @@
 //! and TCP, and is not the model of the analysis: whoever judges the analysis by these runs must
 //! not have generated them from its own assumptions.
 
+mod acks;
 mod dice;
 mod ends;
 mod families;

@@ -1,11 +1,12 @@
 //! One round: every flow's streams, their ways, what they share, and what hosts and TCP make of it.
 
+use crate::acks::{Acknowledged, FullPort};
 use crate::dice::Dice;
 use crate::ends::{self, FlowResult, LimitedBy, StreamResult};
 use crate::network::{Kind, Route};
 use crate::paths::FiveTuple;
 use crate::round_run::RoundRun;
-use crate::sharing::{Demand, Grant, share};
+use crate::sharing::{Demand, Grant, Way, share};
 use crate::tcp;
 use ew_model::plan::Flow;
 use ew_model::record::{FlowOutcome, FlowRecord};
@@ -17,7 +18,6 @@ use std::net::IpAddr;
 /// Default upper limits of `net.ipv4.tcp_rmem` and `tcp_wmem`.
 const RECEIVE_BUFFER_BYTES: u64 = 6 << 20;
 const SEND_BUFFER_BYTES: u64 = 4 << 20;
-/// Parts of a queue that is full on average.
 const CUBIC_FILLS: (f64, f64) = (0.5, 1.0);
 const BBR_FILLS: (f64, f64) = (0.1, 0.3);
 /// What a host's own queue lets wait.
@@ -40,6 +40,7 @@ struct Draft<'a> {
 struct Stream {
     tuple: FiveTuple,
     route: Route,
+    way_back: Way,
     base_round_trip_ns: u64,
     limit: f64,
     limited_by: LimitedBy,
@@ -78,8 +79,14 @@ impl<'a> RoundRun<'a> {
             .map(|flow| self.draft(flow, dice))
             .collect();
         let demands = self.demands(&drafts, dice);
-        let grants = share(&demands, self.capacities);
-        let mut carried = vec![0.0; self.capacities.len()];
+        let mut carried = self.acknowledgements(&drafts, &share(&demands, self.capacities));
+        let left: Vec<f64> = self
+            .capacities
+            .iter()
+            .zip(&carried)
+            .map(|(all, acks)| all - acks)
+            .collect();
+        let grants = share(&demands, &left);
         for (demand, grant) in demands.iter().zip(&grants) {
             for resource in demand.way.resources() {
                 carried[*resource as usize] += grant.rate;
@@ -119,8 +126,8 @@ impl<'a> RoundRun<'a> {
         for number in 0..self.streams() {
             let tuple = self.tuple(flow, number, dice);
             match self.connect(flow, tuple) {
-                Ok(route) => {
-                    let stream = self.stream(&draft, tuple, route);
+                Ok((route, way_back)) => {
+                    let stream = self.stream(&draft, tuple, route, way_back);
                     draft.streams.push(stream);
                 }
                 // A path that is dead is traced all the same.
@@ -140,18 +147,19 @@ impl<'a> RoundRun<'a> {
         }
     }
 
-    fn connect(&self, flow: &Flow, tuple: FiveTuple) -> Result<Route, Unconnected> {
+    /// The way there, and that of what comes back.
+    fn connect(&self, flow: &Flow, tuple: FiveTuple) -> Result<(Route, Way), Unconnected> {
         let there = self.network.route(flow.src, flow.dst, tuple);
         let back = self.network.route(flow.dst, flow.src, tuple.reversed());
         let peer = self.network.host(flow.server()).address;
         match (there, back) {
-            (Some(there), Some(back)) if !there.is_dead && !back.is_dead => Ok(there),
+            (Some(there), Some(back)) if !there.is_dead && !back.is_dead => Ok((there, back.way)),
             (Some(_), Some(_)) => Err(Unconnected::TimedOut(peer)),
             _ => Err(Unconnected::NoRoute(peer)),
         }
     }
 
-    fn stream(&self, draft: &Draft<'_>, tuple: FiveTuple, route: Route) -> Stream {
+    fn stream(&self, draft: &Draft<'_>, tuple: FiveTuple, route: Route, way_back: Way) -> Stream {
         let base_round_trip_ns = self.network.round_trip_ns(&route, self.noise.stack_ns);
         let round_trip_sec = base_round_trip_ns as f64 / 1e9;
         let (src, dst) = (
@@ -214,6 +222,7 @@ impl<'a> RoundRun<'a> {
         Stream {
             tuple,
             route,
+            way_back,
             base_round_trip_ns,
             limit: limit / draft.efficiency,
             limited_by,
@@ -242,6 +251,46 @@ impl<'a> RoundRun<'a> {
         }
         self.add_background(&mut demands, dice);
         demands
+    }
+
+    /// What the acknowledgements of shares take of every resource, frames in bits per second.
+    /// Nothing in the fluid network itself.
+    fn acknowledgements(&self, drafts: &[Draft<'_>], grants: &[Grant]) -> Vec<f64> {
+        let mut taken = vec![0.0; self.capacities.len()];
+        if self.noise.level == 0.0 || !self.stage.workload.kind.is_tcp() {
+            return taken;
+        }
+        let connected = drafts.iter().filter(|draft| draft.failure.is_none());
+        let streams = connected.flat_map(|draft| draft.streams.iter().map(move |one| (draft, one)));
+        for ((draft, stream), grant) in streams.zip(grants) {
+            let ack_rate = self.acknowledged(draft, stream, *grant).ack_rate();
+            for resource in stream.way_back.resources() {
+                if self.network.kind(*resource) != Kind::Cpu {
+                    taken[*resource as usize] += ack_rate;
+                }
+            }
+        }
+        taken
+    }
+
+    fn acknowledged(&self, draft: &Draft<'_>, stream: &Stream, grant: Grant) -> Acknowledged {
+        let control = self.control(draft.flow);
+        let frame_bytes = draft.segment_bytes / draft.efficiency;
+        let (_, most_filled) = fills(control);
+        let full_port = grant
+            .bottleneck
+            .filter(|at| self.network.kind(*at) == Kind::Port);
+        Acknowledged {
+            rate: grant.rate,
+            segment_bytes: draft.segment_bytes,
+            frame_bytes,
+            ack_frame_bytes: frame_bytes - draft.segment_bytes,
+            full_port: full_port.map(|at| FullPort {
+                control,
+                round_trip_sec: stream.base_round_trip_ns as f64 / 1e9
+                    + self.queued_sec(at, self.noise.port_buffer_bytes as f64 * most_filled),
+            }),
+        }
     }
 
     /// Requests and answers hardly load a link.
@@ -413,14 +462,16 @@ impl<'a> RoundRun<'a> {
         let Some(at) = bottleneck else {
             return 0.0;
         };
-        let (low, high) = match control {
-            CongestionControl::Cubic => CUBIC_FILLS,
-            CongestionControl::Bbr => BBR_FILLS,
-        };
+        let (low, high) = fills(control);
         let bytes = match self.network.kind(at) {
             Kind::Port => self.noise.port_buffer_bytes as f64 * dice.between(low, high),
             Kind::Tx | Kind::Cpu => OWN_QUEUE_BYTES,
         };
+        self.queued_sec(at, bytes)
+    }
+
+    /// How long so many bytes wait in front of a resource.
+    fn queued_sec(&self, at: u32, bytes: f64) -> f64 {
         (bytes * 8.0 / self.capacities[at as usize].max(1.0)).min(MAX_QUEUE_SEC)
     }
 
@@ -462,5 +513,13 @@ impl<'a> RoundRun<'a> {
         record.sender = Some(sender);
         record.receiver = Some(receiver);
         record
+    }
+}
+
+/// Parts of a port's queue that are full on average, at least and at most.
+fn fills(control: CongestionControl) -> (f64, f64) {
+    match control {
+        CongestionControl::Cubic => CUBIC_FILLS,
+        CongestionControl::Bbr => BBR_FILLS,
     }
 }

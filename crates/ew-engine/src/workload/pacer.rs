@@ -1,5 +1,6 @@
 //! Sending at a rate: every byte has its time.
 
+use crate::hello::StreamKey;
 use crate::refusal::Refusal;
 use ew_model::workload::Pace;
 
@@ -34,6 +35,15 @@ impl Pacer {
         }
     }
 
+    /// Begins later by a part of the time between sends of this length that is the stream's own:
+    /// streams that all begin at the same time would send at the same times, too, and what reaches
+    /// a switch at once fills its buffers however low the rates are.
+    pub(super) fn staggered(mut self, key: StreamKey, send_bytes: usize) -> Self {
+        let between_ns = send_bytes as f64 / self.bytes_per_ns;
+        self.origin_ns += (between_ns * own_phase(key)) as u64;
+        self
+    }
+
     /// The next send's length at most.
     pub(super) fn max_bytes(&self) -> usize {
         self.max_bytes
@@ -54,6 +64,19 @@ impl Pacer {
     }
 }
 
+/// 0 to 1, evenly over the streams of a flow, over flows, and over rounds, so that repetitions are
+/// no copies: multiples of the golden ratio, and of the two numbers that do the same in the plane
+/// (Roberts, The unreasonable effectiveness of quasirandom sequences, 2018).
+fn own_phase(key: StreamKey) -> f64 {
+    const STEPS: [f64; 3] = [0.618_033_989, 0.754_877_666, 0.569_840_291];
+    let numbers = [u32::from(key.stream), key.flow.0, key.round.0];
+    let products = numbers
+        .iter()
+        .zip(STEPS)
+        .map(|(number, step)| f64::from(*number) * step);
+    products.sum::<f64>().fract()
+}
+
 /// The lower of a stream's own rate and its part of the flow's.
 pub(super) fn stream_rate(pace: &Pace, streams: u32) -> Result<Option<f64>, Refusal> {
     let of_flow = pace.flow_bits_per_sec.map(|rate| rate / f64::from(streams));
@@ -70,6 +93,8 @@ pub(super) fn stream_rate(pace: &Pace, streams: u32) -> Result<Option<f64>, Refu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ew_model::FlowId;
+    use ew_model::plan::{RoundIndex, StageIndex};
     use proptest::prelude::*;
 
     /// Bytes sent in each of some seconds by somebody who is late by up to `late_ns` each time.
@@ -100,6 +125,31 @@ mod tests {
                 prop_assert!((0.99..1.01).contains(&share), "{share}");
             }
         }
+    }
+
+    #[test]
+    fn streams_of_the_same_rate_send_at_times_of_their_own() {
+        let first_due_ns = |flow, stream| {
+            let key = StreamKey {
+                stage: StageIndex(5),
+                round: RoundIndex(1),
+                flow: FlowId(flow),
+                stream,
+            };
+            let pacer = Pacer::new(8e6, 1_000_000, 1000);
+            pacer.staggered(key, 1000).due_ns(0) - 1_000_000
+        };
+        let flows = (0..3).flat_map(|flow| (0..32).map(move |stream| (flow, stream)));
+        let mut all: Vec<u64> = flows
+            .map(|(flow, stream)| first_due_ns(flow, stream))
+            .collect();
+        all.sort_unstable();
+        // A send each millisecond: 96 in steps of 10 us would be even.
+        assert!(all.iter().all(|due_ns| *due_ns < 1_000_000));
+        assert!(
+            all.windows(16).all(|near| near[15] - near[0] > 80_000),
+            "{all:?}"
+        );
     }
 
     #[test]

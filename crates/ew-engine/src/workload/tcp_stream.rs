@@ -84,7 +84,11 @@ impl TcpStreams {
         let rate = slot.stream.bits_per_sec.or(self.stream_bits_per_sec);
         let pacer = rate.map(|rate| {
             slot.stream.note(FigureNote::PacedByEngine);
-            Pacer::new(rate, load_from_ns, self.content.len())
+            let pacer = Pacer::new(rate, load_from_ns, self.content.len());
+            match self.limit_bytes {
+                Some(_) => pacer,
+                None => pacer.staggered(slot.stream.key, pacer.max_bytes()),
+            }
         });
         Sender {
             send_path: SendPath::new(self.send_mode, &self.content, &socket, slot.stream),

@@ -127,7 +127,11 @@ impl UdpStreams {
             slot.stream.note(FigureNote::PacedByEngine);
             let per_burst = rate / 8.0 / BURSTS_PER_SEC / self.message_bytes as f64;
             burst = (per_burst as usize).clamp(1, burst);
-            Pacer::new(rate, load_from_ns, self.message_bytes)
+            let pacer = Pacer::new(rate, load_from_ns, self.message_bytes);
+            match self.limit {
+                Some(_) => pacer,
+                None => pacer.staggered(slot.stream.key, burst * self.message_bytes),
+            }
         });
         let segment_bytes = u16::try_from(self.message_bytes).unwrap_or(0);
         Sender {

@@ -524,8 +524,7 @@ fn take_round(
     let losses: Vec<f64> = flows.iter().flatten().map(Seen::loss).collect();
     let lossy = LOSSY_UNLOADED.max(TIMES_TYPICAL * median(&losses).unwrap_or(0.0));
     for flow in flows {
-        let rates: Vec<f64> = flow.iter().map(|seen| seen.rate).collect();
-        let Some(pace) = quantile(&rates, PACE).filter(|pace| *pace > 0.0) else {
+        let Some(pace) = shown_pace(flow) else {
             continue;
         };
         for seen in flow.iter().filter(|seen| !is_full(&seen.key)) {
@@ -537,6 +536,18 @@ fn take_round(
             connection.bad_rounds += usize::from(seen.rate < SLOW * pace || seen.loss() > lossy);
         }
     }
+}
+
+/// Bytes per nanosecond of a flow's better connections. `None` where they sent so few segments that
+/// those which the window's edges take, up to one at either end, make a connection slow.
+fn shown_pace(flow: &[Seen]) -> Option<f64> {
+    const MIN_SEGMENTS: f64 = 2.0 / (1.0 - SLOW);
+    let middle = |figure: fn(&Seen) -> f64| {
+        let figures: Vec<f64> = flow.iter().map(figure).collect();
+        quantile(&figures, PACE)
+    };
+    let pace = middle(|seen| seen.rate).filter(|pace| *pace > 0.0)?;
+    (middle(|seen| seen.segments)? >= MIN_SEGMENTS).then_some(pace)
 }
 
 fn judge(
@@ -703,6 +714,25 @@ mod tests {
             .map(|one| one.is_bad(Badness::Pooled(typical)))
             .collect();
         assert!(bad[6] && !bad[2], "{bad:?}");
+    }
+
+    #[test]
+    fn what_sent_few_segments_shows_no_pace() {
+        let flow = |segments: f64| -> Vec<Seen> {
+            let seen = |port| Seen {
+                key: Key {
+                    src: HostId(0),
+                    dst: HostId(1),
+                    ports: (port, 5201),
+                },
+                rate: 1e-3,
+                segments,
+                lost: 0.0,
+            };
+            (0..8).map(seen).collect()
+        };
+        assert_eq!(shown_pace(&flow(8.0)), None);
+        assert_eq!(shown_pace(&flow(30.0)), Some(1e-3));
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub use error::{Choices, ScenarioError, SourceLocation};
 pub use file::{RoleSets, ScenarioFile};
 pub use k8s_netperf::{K8sNetperfError, Translated, from_k8s_netperf};
 pub use storage::StorageSettings;
+pub(crate) use workload::MAX_AUTO_STREAMS;
 
 use ew_model::Scenario;
 

@@ -67,7 +67,7 @@ const MIB: u64 = 1 << 20;
 const MAX_STREAMS: u32 = 10_000;
 /// Where doubling ends: as many streams as fill a NIC of 400 Gb/s from cores that copy 25 Gb/s
 /// each.
-const MAX_AUTO_STREAMS: u32 = 16;
+pub(crate) const MAX_AUTO_STREAMS: u32 = 16;
 /// Connections between two hosts at a load. With processor sharing at a load of 80% more messages
 /// than these are under way in 3% of the time (0.8^16), and wait for a connection.
 const POOL_STREAMS: u32 = 16;

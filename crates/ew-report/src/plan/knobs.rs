@@ -99,7 +99,7 @@ fn streams_and_ports(workload: &Workload) -> Vec<String> {
     let streams = match workload.stream_count {
         StreamCount::Fixed => None,
         StreamCount::Doubling => Some("streams doubled from 1 until the gain is below 3%"),
-        StreamCount::Auto => Some("streams as the stage that doubles them finds"),
+        StreamCount::Auto => Some("as many streams as fill hosts and show paths"),
     };
     let ports = match workload.source_ports {
         SourcePorts::Pinned => Some("the same 5-tuples in every round"),
