@@ -72,9 +72,9 @@ class PathFault(Fault):
         named = re.findall(rf"\b{owner}( TX| RX)?(?=[:, ])", finding.sentence)
         if finding.cause in ("uplink", "loss"):
             named = re.findall(r" TX\b| RX\b", finding.sentence)
-        if finding.cause == "lost-path" and f"{owner} to " in finding.sentence:
+        if finding.cause in ("lost-path", "uplink") and f"{owner} to " in finding.sentence:
             named = [TX]
-        if finding.cause == "lost-path" and f" to {owner}:" in finding.sentence:
+        if finding.cause in ("lost-path", "uplink") and f" to {owner}:" in finding.sentence:
             named = [RX]
         return any((word.strip() or BOTH) in (asked, self.also()) for word in named)
 

@@ -241,21 +241,26 @@ fn shown_locations(finding: &Finding) -> Vec<(RackId, LinkDirection)> {
         racks.map(|rack| (*rack, way(directions))).collect()
     };
     match &finding.details {
-        Details::Oversubscribed(found) => all(&found.racks, found.directions),
+        Details::Oversubscribed(found) => match found.one_way() {
+            Some((from, to)) => one_way(from, to),
+            None => all(&found.racks, found.directions),
+        },
         Details::NarrowPath(found) => all(&found.racks, found.directions),
         Details::BadPathByRouter(found) => of_racks(&found.locations),
         Details::BadPathByShare(found) => of_racks(&found.locations),
         Details::BlackHole(found) => of_racks(&found.locations),
         Details::LostPath(found) => match found.location {
             LostPathLocation::Rack { rack } => vec![(rack, way(found.directions))],
-            LostPathLocation::OneWay { from, to } => {
-                vec![(from, LinkDirection::Up), (to, LinkDirection::Down)]
-            }
+            LostPathLocation::OneWay { from, to } => one_way(from, to),
             LostPathLocation::BetweenTwoRacks | LostPathLocation::EveryRack => Vec::new(),
         },
         Details::LossyUplinks(found) => lossy_uplinks(found),
         _ => Vec::new(),
     }
+}
+
+fn one_way(from: RackId, to: RackId) -> Vec<(RackId, LinkDirection)> {
+    vec![(from, LinkDirection::Up), (to, LinkDirection::Down)]
 }
 
 /// Of two racks either one's may be meant: the other way round, seen from the second.

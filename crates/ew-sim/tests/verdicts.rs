@@ -278,6 +278,25 @@ fn racks_limited_alike_are_one_finding() {
     assert!(says("r3: oversubscribed 4."), "{uplinks:#?}");
 }
 
+/// Of two racks what one sends is what the other receives.
+#[test]
+fn two_racks_limited_one_way_are_one_finding() {
+    let mut topology = oversubscribed(&[1, 1]);
+    topology.racks[1].paths[0].up.rate_bits_per_sec /= 3;
+    let plan = qualify_plan(7, &topology);
+    let analysis = ew_analyze::analyze(&simulate(&topology, &plan, 7, &Noise::default()));
+    let words = ew_report::in_words(&analysis).findings.into_iter();
+    let uplinks: Vec<String> = words
+        .filter(|finding| finding.cause == Cause::Uplink)
+        .map(|finding| finding.sentence)
+        .collect();
+    let says = |sentence: &String| sentence.starts_with("r2 to r1: oversubscribed 3.");
+    assert!(
+        uplinks.len() == 1 && uplinks.iter().all(says),
+        "{uplinks:#?}"
+    );
+}
+
 /// Two racks of six hosts at 4:1, of whose links a share may be loaded.
 fn limited(share: f64) -> Analysis {
     let topology = oversubscribed(&[4, 4]);

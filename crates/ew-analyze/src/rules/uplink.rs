@@ -20,20 +20,64 @@ struct Limit<'a> {
     ratio: Estimate,
 }
 
+/// What a finding is about.
+struct Subjects {
+    /// Of one way between two racks the one that it leaves first.
+    racks: Vec<RackId>,
+    directions: Directions,
+}
+
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let limits = limits(case);
     let (alike, others) = most_alike(limits, case.network.racks.len());
     let mut findings: Vec<Finding> = (!alike.is_empty())
-        .then(|| finding(case, &alike))
+        .then(|| finding(case, &alike, Subjects::of(&alike)))
         .into_iter()
         .collect();
+    if are_two_alike(&case.network.racks) {
+        findings.extend(ways(&others).map(|(way, about)| finding(case, &way, about)));
+        return findings;
+    }
     for own in others.chunk_by(|a, b| a.rack == b.rack) {
+        let of = |limits: &[Limit<'_>]| finding(case, limits, Subjects::of(limits));
         match are_alike(own) {
-            true => findings.push(finding(case, own)),
-            false => findings.extend(own.chunks(1).map(|limit| finding(case, limit))),
+            true => findings.push(of(own)),
+            false => findings.extend(own.chunks(1).map(of)),
         }
     }
     findings
+}
+
+fn are_two_alike(racks: &[[RackDirection; 2]]) -> bool {
+    let able = |rack: &[RackDirection; 2]| rack[0].hosts_bits_per_sec;
+    matches!(racks, [a, b] if (able(a) / able(b)).ln().abs() < ALIKE.ln())
+}
+
+/// Of two racks what leaves one enters the other, and the uplinks of either may be meant: what
+/// limits from the first to the second, and back.
+fn ways<'l, 'a>(limits: &'l [Limit<'a>]) -> impl Iterator<Item = (Vec<Limit<'a>>, Subjects)> + 'l {
+    let racks = [RackId(0), RackId(1)];
+    let both = racks.map(|from| {
+        let is_of = |limit: &&Limit<'a>| (limit.direction == Direction::Tx) == (limit.rack == from);
+        let to = racks[usize::from(from == racks[0])];
+        let about = Subjects {
+            racks: vec![from, to],
+            directions: Directions::Tx,
+        };
+        (limits.iter().filter(is_of).copied().collect(), about)
+    });
+    let both = both.into_iter();
+    both.filter(|(way, _): &(Vec<_>, _)| !way.is_empty())
+}
+
+impl Subjects {
+    fn of(limits: &[Limit<'_>]) -> Self {
+        let racks: BTreeSet<RackId> = limits.iter().map(|limit| limit.rack).collect();
+        Self {
+            racks: racks.into_iter().collect(),
+            directions: directions(limits),
+        }
+    }
 }
 
 /// The directions of racks that are limited alike in both, where they are most of the racks: a
@@ -81,7 +125,7 @@ fn are_alike(limits: &[Limit<'_>]) -> bool {
     ratios().fold(0.0, f64::max) <= ALIKE * ratios().fold(f64::INFINITY, f64::min)
 }
 
-fn finding(case: &Case<'_>, limits: &[Limit<'_>]) -> Finding {
+fn finding(case: &Case<'_>, limits: &[Limit<'_>], about: Subjects) -> Finding {
     let ratios: Vec<Estimate> = limits.iter().map(|limit| limit.ratio).collect();
     let estimate = together(&ratios);
     let configured = case.observations.run.plan.expect.oversubscription;
@@ -90,7 +134,6 @@ fn finding(case: &Case<'_>, limits: &[Limit<'_>]) -> Finding {
         None => estimate.value > configured / SLOW,
     });
     let differs = !is_worse && configured.is_none() && differs_from_peers(case, limits);
-    let racks: BTreeSet<RackId> = limits.iter().map(|limit| limit.rack).collect();
     Finding {
         measured: quantity(&estimate, "ratio"),
         expected: plain(configured.unwrap_or(1.0), "ratio"),
@@ -100,11 +143,11 @@ fn finding(case: &Case<'_>, limits: &[Limit<'_>]) -> Finding {
             } else {
                 Severity::Notice
             },
-            subject(case, &racks),
+            subject(case, &about.racks),
             Cause::Uplink,
             Details::Oversubscribed(Oversubscribed {
-                racks: racks.into_iter().collect(),
-                directions: directions(limits),
+                racks: about.racks,
+                directions: about.directions,
                 ratio: estimate,
                 configured,
                 is_unlike_others: differs,
@@ -158,14 +201,10 @@ fn differs_from_peers(case: &Case<'_>, limits: &[Limit<'_>]) -> bool {
         && others.flat_map(|(_, directions)| directions).all(is_free)
 }
 
-fn subject(case: &Case<'_>, racks: &BTreeSet<RackId>) -> Subject {
-    let both = (RackId(0), RackId(1));
-    match racks.first() {
-        Some(rack) if racks.len() == 1 => Subject::Rack { rack: *rack },
-        _ if case.observations.inventory().racks.len() == 2 => Subject::RackPair {
-            from: both.0,
-            to: both.1,
-        },
+fn subject(case: &Case<'_>, racks: &[RackId]) -> Subject {
+    match *racks {
+        [rack] => Subject::Rack { rack },
+        [from, to] if case.network.racks.len() == 2 => Subject::RackPair { from, to },
         _ => Subject::Run,
     }
 }

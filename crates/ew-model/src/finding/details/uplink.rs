@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Racks whose uplinks limit their hosts, alike.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Oversubscribed {
-    /// Which.
+    /// Which. Of two with `tx`: what the first sends to the second, over the uplinks of either.
     pub racks: Vec<RackId>,
     /// Which way.
     pub directions: Directions,
@@ -23,6 +23,17 @@ pub struct Oversubscribed {
     pub is_unexpected: bool,
     /// What it rests on, per rack and direction; of many the first.
     pub limits: Vec<UplinkLimit>,
+}
+
+impl Oversubscribed {
+    /// What one rack sends to another, if that is meant: the uplinks of either are.
+    #[must_use]
+    pub fn one_way(&self) -> Option<(RackId, RackId)> {
+        match (&self.racks[..], self.directions) {
+            (&[from, to], Directions::Tx) => Some((from, to)),
+            _ => None,
+        }
+    }
 }
 
 /// One direction of a rack.

@@ -19,12 +19,20 @@ impl Entry for Oversubscribed {
             true => ", other racks not",
             false => "",
         };
-        Headline::new(format!(
-            "{}: oversubscribed {} {}{against}{others}",
-            who(self, names),
-            ratio(&self.ratio),
-            directions(self.directions),
-        ))
+        let ratio = ratio(&self.ratio);
+        let what = match self.one_way() {
+            Some((from, to)) => format!(
+                "{} to {}: oversubscribed {ratio}",
+                names.rack_name(from),
+                names.rack_name(to)
+            ),
+            None => format!(
+                "{}: oversubscribed {ratio} {}",
+                who(self, names),
+                directions(self.directions)
+            ),
+        };
+        Headline::new(format!("{what}{against}{others}"))
     }
 
     fn evidence(&self, names: &Inventory) -> Vec<Evidence> {

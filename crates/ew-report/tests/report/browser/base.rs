@@ -12,9 +12,9 @@ fn the_theme_follows_the_system_until_the_button_is_used() {
     let dark = tab.eval(paper);
     assert_eq!(tab.text("#theme"), "Light");
     tab.resize(DESK);
+    tab.until("document.querySelector('#theme').textContent === 'Dark'");
     let light = tab.eval(paper);
     assert_ne!(dark, light);
-    assert_eq!(tab.text("#theme"), "Dark");
     tab.click("#theme");
     assert_eq!(tab.eval(paper), dark);
     tab.resize(View { dark: true, ..DESK });

@@ -33,8 +33,13 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         is_unexpected: false,
         ..oversubscribed(&[1], Directions::Rx)
     };
+    let one_way = Oversubscribed {
+        racks: vec![rack(2), rack(1)],
+        ..oversubscribed(&[1, 2], Directions::Tx)
+    };
     vec![
         ("both racks", Details::Oversubscribed(both)),
+        ("one way", Details::Oversubscribed(one_way)),
         (
             "one rack sends, worse than configured",
             Details::Oversubscribed(sending),
