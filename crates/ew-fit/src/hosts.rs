@@ -298,15 +298,15 @@ fn best_capacity(
 ) -> Option<(f64, Effect)> {
     // What connections do by themselves is no less where a host does less than several of them, and
     // what a slower partner lets pass shows nothing of this host.
-    let is_shown = |flow: &IsolatedFlow<'_>| flow.predicted > (1.0 - MIN_EFFECT) * own;
-    let gaps = |is_meant: &dyn Fn(&IsolatedFlow<'_>) -> bool| -> Option<f64> {
-        let meant = flows.iter().filter(|flow| is_meant(flow));
+    let gap_of = |meant: &dyn Fn(&IsolatedFlow<'_>) -> bool| -> Option<f64> {
+        let flows = flows.iter().filter(|flow| meant(flow));
         let gap = |flow: &&IsolatedFlow<'_>| flow.obs.ln_rate - flow.predicted.ln();
-        median(&meant.map(gap).collect::<Vec<_>>())
+        median(&flows.map(gap).collect::<Vec<_>>())
     };
-    let gap = gaps(&|flow| flow.is_by_host && is_shown(flow))
-        .or_else(|| gaps(&|flow| flow.is_by_host))
-        .or_else(|| gaps(&|_| true));
+    let shows_host = |flow: &IsolatedFlow<'_>| flow.predicted > (1.0 - MIN_EFFECT) * own;
+    let gap = gap_of(&|flow| flow.is_by_host && shows_host(flow))
+        .or_else(|| gap_of(&|flow| flow.is_by_host))
+        .or_else(|| gap_of(&|_| true));
     if gap? > (1.0 - MIN_EFFECT / 2.0).ln() {
         return None;
     }

@@ -35,7 +35,8 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .into_iter()
         .collect();
     if are_two_alike(&case.network.racks) {
-        findings.extend(ways(&others).map(|(way, about)| finding(case, &way, about)));
+        let ways = ways(others).into_iter();
+        findings.extend(ways.map(|(way, about)| finding(case, &way, about)));
         return findings;
     }
     for own in others.chunk_by(|a, b| a.rack == b.rack) {
@@ -54,20 +55,27 @@ fn are_two_alike(racks: &[[RackDirection; 2]]) -> bool {
 }
 
 /// Of two racks what leaves one enters the other, and the uplinks of either may be meant: what
-/// limits from the first to the second, and back.
-fn ways<'l, 'a>(limits: &'l [Limit<'a>]) -> impl Iterator<Item = (Vec<Limit<'a>>, Subjects)> + 'l {
-    let racks = [RackId(0), RackId(1)];
-    let both = racks.map(|from| {
-        let is_of = |limit: &&Limit<'a>| (limit.direction == Direction::Tx) == (limit.rack == from);
-        let to = racks[usize::from(from == racks[0])];
-        let about = Subjects {
-            racks: vec![from, to],
-            directions: Directions::Tx,
-        };
-        (limits.iter().filter(is_of).copied().collect(), about)
-    });
-    let both = both.into_iter();
-    both.filter(|(way, _): &(Vec<_>, _)| !way.is_empty())
+/// limits from the first to the second and back, together where both are as narrow.
+fn ways<'a>(limits: Vec<Limit<'a>>) -> Vec<(Vec<Limit<'a>>, Subjects)> {
+    let (first, second) = (RackId(0), RackId(1));
+    let leaves_first =
+        |limit: &Limit<'a>| (limit.direction == Direction::Tx) == (limit.rack == first);
+    let about = |racks: [RackId; 2], directions| Subjects {
+        racks: racks.to_vec(),
+        directions,
+    };
+    let are_one = are_alike(&limits);
+    let (there, back): (Vec<_>, Vec<_>) = limits.iter().copied().partition(leaves_first);
+    if are_one && !there.is_empty() && !back.is_empty() {
+        return vec![(limits, about([first, second], Directions::Both))];
+    }
+    let ways = [
+        (there, about([first, second], Directions::Tx)),
+        (back, about([second, first], Directions::Tx)),
+    ];
+    ways.into_iter()
+        .filter(|(way, _)| !way.is_empty())
+        .collect()
 }
 
 impl Subjects {
