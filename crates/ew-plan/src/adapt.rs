@@ -134,7 +134,12 @@ fn streams_for(plan: &Plan, at: usize, shown: &Shown, inventory: &Inventory) -> 
     }
     match stage.pattern {
         Pattern::Paths { .. } => streams::for_paths_at_pace(plan, stage, inventory),
-        _ => Some(streams::for_capacity(stage, inventory, shown.streams()?)),
+        _ => Some(streams::for_capacity(
+            plan,
+            stage,
+            inventory,
+            shown.streams()?,
+        )),
     }
 }
 

@@ -22,10 +22,16 @@ const MIN_SEGMENTS: f64 = 20.0;
 const SEGMENT_BYTES: f64 = 1448.0;
 
 /// Streams of a capacity test, where so many fill a host: what spreads over paths, too, and
-/// cross-rack what fills the uplinks of the smallest rack.
-pub(crate) fn for_capacity(stage: &Stage, inventory: &Inventory, fill_a_host: u32) -> u32 {
+/// cross-rack what fills the uplinks of the smallest rack. Not of hosts that may not load their
+/// links in full: they hardly fill the uplinks, and more connections repeat and acknowledge more.
+pub(crate) fn for_capacity(
+    plan: &Plan,
+    stage: &Stage,
+    inventory: &Inventory,
+    fill_a_host: u32,
+) -> u32 {
     let spread = match stage.pattern {
-        Pattern::CrossRack { .. } => {
+        Pattern::CrossRack { .. } if plan.rate_limit.is_none() => {
             of_smallest_rack(inventory, TO_FILL_UPLINKS).clamp(SPREAD_STREAMS, MAX_AUTO_STREAMS)
         }
         _ => SPREAD_STREAMS,
