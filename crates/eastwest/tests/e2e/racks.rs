@@ -8,17 +8,15 @@ use tempfile::TempDir;
 const ALL_HOSTS: &str = "name: all\ndefaults: {samples: 20, streams: 8}\ntests:\n  - {name: inside, pattern: permutation}\n  - {name: across, pattern: cross-rack}\n";
 const PATHS: &str = "name: paths\ntests:\n  - {name: paths, pattern: mesh, workload: trace}\n";
 
-/// The racks of a simulated run over two racks of three hosts.
-fn racks_of(scenario: &str, oversubscription: u32) -> Output {
+/// The racks of a simulated run over two racks of three hosts of 100 Mb/s.
+fn racks_of(scenario: &str, uplink: &str) -> Output {
     let work = TempDir::new().unwrap();
     let file = |name: &str, text: &str| {
         let path = work.path().join(name);
         std::fs::write(&path, text).unwrap();
         path
     };
-    let lab = format!(
-        "name: sim\nracks: 2\nhosts-per-rack: 3\nnic: 100M\noversubscription: {oversubscription}\n"
-    );
+    let lab = format!("name: sim\nracks: 2\nhosts-per-rack: 3\nnic: 100M\nuplink: {uplink}\n");
     let out = eastwest()
         .arg("run")
         .arg(file("scenario.yaml", scenario))
@@ -39,15 +37,15 @@ fn racks_of(scenario: &str, oversubscription: u32) -> Output {
 
 #[test]
 fn a_guess_is_shown_with_what_it_is_made_from_and_its_agreement() {
-    for (scenario, oversubscription, by) in [
-        (ALL_HOSTS, 4, "a guess by rates: 100% of 15 pairs agree"),
+    for (scenario, uplink, by) in [
+        (ALL_HOSTS, "75M", "a guess by rates: 100% of 15 pairs agree"),
         (
             PATHS,
-            1,
+            "300M",
             "a guess by routers on traced paths: 100% of 15 pairs agree",
         ),
     ] {
-        let out = racks_of(scenario, oversubscription);
+        let out = racks_of(scenario, uplink);
         assert!(out.status.success(), "{}", text(&out.stderr));
         assert_eq!(
             text(&out.stdout).trim(),
@@ -60,7 +58,7 @@ fn a_guess_is_shown_with_what_it_is_made_from_and_its_agreement() {
 
 #[test]
 fn where_uplinks_limit_nobody_there_is_no_guess_but_what_to_run() {
-    let out = racks_of(ALL_HOSTS, 1);
+    let out = racks_of(ALL_HOSTS, "600M");
     assert!(!out.status.success());
     assert_eq!(text(&out.stdout), "");
     let words = text(&out.stderr);
