@@ -99,7 +99,10 @@ fn streams_and_ports(workload: &Workload) -> Vec<String> {
     let streams = match workload.stream_count {
         StreamCount::Fixed => None,
         StreamCount::Doubling => Some("streams doubled from 1 until the gain is below 3%"),
-        StreamCount::Auto => Some("as many streams as fill hosts and show paths"),
+        StreamCount::Auto if workload.pace.measured_share.is_some() => {
+            Some("as many streams as show paths")
+        }
+        StreamCount::Auto => Some("as many streams as fill hosts and paths"),
     };
     let ports = match workload.source_ports {
         SourcePorts::Pinned => Some("the same 5-tuples in every round"),
