@@ -261,17 +261,19 @@ fn oversubscribed(ratios: &[u64]) -> Topology {
     }
 }
 
+/// The sentences about uplinks that `qualify` finds.
+fn said_of_uplinks(topology: &Topology) -> Vec<String> {
+    let plan = qualify_plan(7, topology);
+    let analysis = ew_analyze::analyze(&simulate(topology, &plan, 7, &Noise::default()));
+    let findings = ew_report::in_words(&analysis).findings.into_iter();
+    let uplinks = findings.filter(|finding| finding.cause == Cause::Uplink);
+    uplinks.map(|finding| finding.sentence).collect()
+}
+
 /// What a design does to most racks is reported once, and what differs from it by itself.
 #[test]
 fn racks_limited_alike_are_one_finding() {
-    let topology = oversubscribed(&[2, 2, 4, 2, 2]);
-    let plan = qualify_plan(7, &topology);
-    let analysis = ew_analyze::analyze(&simulate(&topology, &plan, 7, &Noise::default()));
-    let findings = ew_report::in_words(&analysis).findings.into_iter();
-    let uplinks: Vec<String> = findings
-        .filter(|finding| finding.cause == Cause::Uplink)
-        .map(|finding| finding.sentence)
-        .collect();
+    let uplinks = said_of_uplinks(&oversubscribed(&[2, 2, 4, 2, 2]));
     assert_eq!(uplinks.len(), 2, "{uplinks:#?}");
     let says = |start: &str| uplinks.iter().any(|sentence| sentence.starts_with(start));
     assert!(says("4 of 5 racks: oversubscribed 2."), "{uplinks:#?}");
@@ -283,13 +285,7 @@ fn racks_limited_alike_are_one_finding() {
 fn two_racks_limited_one_way_are_one_finding() {
     let mut topology = oversubscribed(&[1, 1]);
     topology.racks[1].paths[0].up.rate_bits_per_sec /= 3;
-    let plan = qualify_plan(7, &topology);
-    let analysis = ew_analyze::analyze(&simulate(&topology, &plan, 7, &Noise::default()));
-    let words = ew_report::in_words(&analysis).findings.into_iter();
-    let uplinks: Vec<String> = words
-        .filter(|finding| finding.cause == Cause::Uplink)
-        .map(|finding| finding.sentence)
-        .collect();
+    let uplinks = said_of_uplinks(&topology);
     let says = |sentence: &String| sentence.starts_with("r2 to r1: oversubscribed 3.");
     assert!(
         uplinks.len() == 1 && uplinks.iter().all(says),

@@ -6,6 +6,8 @@ use ew_model::workload::Pace;
 
 /// A stall is made up for by sending faster, if it was not longer than this.
 const MAX_DEBT_NS: u64 = 100_000_000;
+/// Streams that send less often begin within this, before a window does.
+const MAX_STAGGER_NS: f64 = 100e6;
 /// Sends are so short that this many go out in a second, so that the rate holds over short times,
 /// too.
 const SENDS_PER_SEC: f64 = 1000.0;
@@ -39,7 +41,7 @@ impl Pacer {
     /// streams that all begin at the same time would send at the same times, too, and what reaches
     /// a switch at once fills its buffers however low the rates are.
     pub(super) fn staggered(mut self, key: StreamKey, send_bytes: usize) -> Self {
-        let between_ns = send_bytes as f64 / self.bytes_per_ns;
+        let between_ns = (send_bytes as f64 / self.bytes_per_ns).min(MAX_STAGGER_NS);
         self.origin_ns += (between_ns * own_phase(key)) as u64;
         self
     }
@@ -129,19 +131,23 @@ mod tests {
 
     #[test]
     fn streams_of_the_same_rate_send_at_times_of_their_own() {
-        let first_due_ns = |flow, stream| {
+        let due_ns = |bits_per_sec, flow, stream| {
             let key = StreamKey {
                 stage: StageIndex(5),
                 round: RoundIndex(1),
                 flow: FlowId(flow),
                 stream,
             };
-            let pacer = Pacer::new(8e6, 1_000_000, 1000);
+            let pacer = Pacer::new(bits_per_sec, 1_000_000, 1000);
             pacer.staggered(key, 1000).due_ns(0) - 1_000_000
         };
+        assert!(
+            due_ns(8.0, 3, 7) < 100_000_000,
+            "a thousand seconds between sends"
+        );
         let flows = (0..3).flat_map(|flow| (0..32).map(move |stream| (flow, stream)));
         let mut all: Vec<u64> = flows
-            .map(|(flow, stream)| first_due_ns(flow, stream))
+            .map(|(flow, stream)| due_ns(8e6, flow, stream))
             .collect();
         all.sort_unstable();
         // A send each millisecond: 96 in steps of 10 us would be even.
