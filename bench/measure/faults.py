@@ -1,7 +1,8 @@
 """The fault suite: labs with one known fault each, drawn from a seed, against what `eastwest run` says of them.
 
-Prints a confusion matrix and holds it against bars. `--axes` chooses the networks: `pipes`, one pipe a rack, or `fabrics`, with hashed paths, FIFO
-queues, NIC classes, unequal racks, LAG and pods (fabric_kinds.py). A seed gives the same lab, fault and plan every time. Seeds
+Prints a confusion matrix and holds it against bars. `--axes` chooses the networks: `pipes`, one pipe a rack, `fabrics`, with hashed paths, FIFO
+queues, NIC classes, unequal racks, LAG and pods (fabric_kinds.py), or `any-shape`, drawn as widely as the machine carries them and judged by
+`qualify` as it is (any_shape.py; about 100 s each, so only where asked for). A seed gives the same lab, fault and plan every time. Seeds
 1 to 999 are for the printed table, those from 1000 on for whoever writes rules: a table of seeds that rules were tuned with
 proves nothing.
 """
@@ -16,6 +17,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from any_shape import ANY_FAULTY, ANY_HEALTHY
 from bounds import in_words
 from common import HERE, CouldNotRun, Finished, Table, call, machine, main, median, met, note, setting
 from corpus import pack
@@ -23,9 +25,17 @@ from fabric_kinds import FABRICS, FACTS, FAULTY, HEALTHY, PathFault
 from fault_kinds import CLEAN, HOG, KINDS, TWO, Fault, Finding, Shape, draw_faults
 
 SHAPES = [(2, 3), (2, 4), (3, 3)]
-PIPES, FABRICS_AXIS = "pipes", "fabrics"
-ALL_KINDS = [*KINDS, TWO, *FAULTY]
-CLEAN_KINDS = [CLEAN, *HEALTHY]
+AXES = {
+    "pipes": ([*KINDS, TWO], [CLEAN]),
+    "fabrics": (list(FAULTY), list(HEALTHY)),
+    "any-shape": (list(ANY_FAULTY), list(ANY_HEALTHY)),
+}
+AXES["all"] = tuple(AXES["pipes"][which] + AXES["fabrics"][which] for which in (0, 1))
+ALL_KINDS = [*KINDS, TWO, *FAULTY, *ANY_FAULTY]
+CLEAN_KINDS = [CLEAN, *HEALTHY, *ANY_HEALTHY]
+# Kinds that draw their own network, with the scenario that asks it.
+NETWORKS = {**FABRICS, **ANY_FAULTY, **ANY_HEALTHY}
+SCENARIOS = {**dict.fromkeys(FABRICS, HERE / "fabric.yaml"), **dict.fromkeys([*ANY_FAULTY, *ANY_HEALTHY], "qualify")}
 
 RIGHT_BAR = 0.95
 FALSE_ALARM_BAR = 0.02
@@ -85,7 +95,7 @@ def measure(work):
 def run_all(work, arguments):
     runs = plan_of(arguments)
     print(machine())
-    needs_cores = any(kind not in FABRICS for _, kind in runs)
+    needs_cores = any(kind not in NETWORKS for _, kind in runs)
     rates = (nic_mbit(), nic_mbit_beside_hog()) if needs_cores else ()
     cores = {rate: healthy_cores(work, rate) for rate in rates}
     for rate, used in cores.items():
@@ -106,8 +116,7 @@ def judge_again(kept):
     results = []
     for path in truths:
         truth = json.loads(path.read_text())
-        kind_of = PathFault if truth["kind"] in FABRICS else Fault
-        faults = [kind_of(**{**fault, "causes": frozenset(fault["causes"])}) for fault in truth["faults"]]
+        faults = [fault_of(truth["kind"], record) for record in truth["faults"]]
         result = Result(truth["seed"], truth["kind"], faults, kept=path.parent, topology=truth["topology"])
         report = call(["report", str(path.parent), "--format", "json"], 60)
         judge(result, Finished(json.loads(report.stdout), report.returncode, 0, path.parent))
@@ -115,11 +124,17 @@ def judge_again(kept):
     return results
 
 
+def fault_of(kind, record):
+    is_host = "h" in record["target"]
+    made = Fault if is_host or kind not in NETWORKS else PathFault
+    return made(**{**record, "causes": frozenset(record["causes"])})
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", metavar="A-B", help="runs with a fault, one a seed [1-100]")
     parser.add_argument("--clean", metavar="A-B", help="runs without one, or `none` [as many as with]")
-    parser.add_argument("--axes", choices=["all", PIPES, FABRICS_AXIS], default="all", help="networks to draw from [all]")
+    parser.add_argument("--axes", choices=sorted(AXES), default="all", help="networks to draw from [all]")
     parser.add_argument("--only", metavar="KIND", help=f"one kind: {', '.join([*ALL_KINDS, *CLEAN_KINDS])}")
     parser.add_argument("--tuning", action="store_true", help=f"seeds from {FIRST_TUNING_SEED} on, for work on rules")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="where runs are kept [a directory for temporary files]")
@@ -133,8 +148,7 @@ def plan_of(arguments):
     first = FIRST_TUNING_SEED if arguments.tuning else 1
     faulty = seeds(arguments.seeds or f"{first}-{first + 99}")
     check_range(faulty, arguments.tuning)
-    faulty_kinds = of_axes(arguments.axes, ALL_KINDS)
-    clean_kinds = of_axes(arguments.axes, CLEAN_KINDS)
+    faulty_kinds, clean_kinds = AXES[arguments.axes]
     if arguments.only:
         if arguments.only not in [*ALL_KINDS, *CLEAN_KINDS]:
             raise CouldNotRun(f"--only {arguments.only}: the kinds are {', '.join([*ALL_KINDS, *CLEAN_KINDS])}")
@@ -145,10 +159,6 @@ def plan_of(arguments):
     return [(seed, faulty_kinds[seed % len(faulty_kinds)]) for seed in faulty] + [
         (seed, clean_kinds[seed % len(clean_kinds)]) for seed in clean
     ]
-
-
-def of_axes(axes, kinds):
-    return [kind for kind in kinds if axes == "all" or (kind in FABRICS) == (axes == FABRICS_AXIS)]
 
 
 def seeds(text):
@@ -190,7 +200,7 @@ def run_once(work, seed, kind, cores, arguments):
     dice, lab, faults, hogs, expects = draw(work, seed, kind, cores)
     result = Result(seed, kind, faults)
     plan_seed = dice.randint(1, 2**31)
-    scenario = HERE / ("fabric.yaml" if kind in FABRICS else "faults.yaml")
+    scenario = SCENARIOS.get(kind, HERE / "faults.yaml")
     try:
         with Hogs(hogs):
             more = ["--seed", str(plan_seed), *expects]
@@ -218,8 +228,8 @@ def run_once(work, seed, kind, cores, arguments):
 def draw(work, seed, kind, cores):
     """What is left of the dice, the lab, its faults, how many processes keep the machine busy meanwhile, and what to expect."""
     dice = random.Random(f"{kind}:{seed}")
-    if kind in FABRICS:
-        network, faults = FABRICS[kind](dice)
+    if kind in NETWORKS:
+        network, faults = NETWORKS[kind](dice)
         return dice, work.fabric(network, lines_of(faults)), faults, network.hogs, network.expects
     rate = nic_mbit()
     faults = draw_pipes(dice, kind, rate, cores)[1]

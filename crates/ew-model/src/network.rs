@@ -7,7 +7,7 @@ use crate::units::format_bits_per_sec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A network to measure, as the user names it; every host looks for it among its own interfaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,14 @@ const PRIVATE_V4: [(Ipv4Addr, u32); 11] = [
     (Ipv4Addr::new(203, 0, 113, 0), 24),
 ];
 
+/// Networks that are nobody's alone though they are global unicast, as above: RFC 5180 (benchmarks),
+/// RFC 3849 and RFC 9637 (documentation).
+const PRIVATE_V6: [(Ipv6Addr, u32); 3] = [
+    (Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 0), 48),
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
+];
+
 /// Whether an address is one of the internet's: load on it may leave the site.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
@@ -45,15 +53,21 @@ pub fn is_public(address: IpAddr) -> bool {
             };
             !PRIVATE_V4.iter().any(is_in) && !address.is_multicast() && !address.is_broadcast()
         }
-        // Global unicast is 2000::/3 (RFC 4291); 2001:db8::/32 is for documentation (RFC 3849).
         IpAddr::V6(address) => match address.to_ipv4_mapped() {
             Some(mapped) => is_public(mapped.into()),
             None => {
-                let [first, second, ..] = address.segments();
-                first >> 13 == 1 && (first, second) != (0x2001, 0xdb8)
+                let is_in = |(first, bits): &(Ipv6Addr, u32)| {
+                    (u128::from(*first) ^ u128::from(address)) >> (128 - bits) == 0
+                };
+                is_global_unicast(address) && !PRIVATE_V6.iter().any(is_in)
             }
         },
     }
+}
+
+/// 2000::/3 (RFC 4291).
+fn is_global_unicast(address: Ipv6Addr) -> bool {
+    address.segments()[0] >> 13 == 1
 }
 
 impl fmt::Display for NetworkChoice {
@@ -258,6 +272,10 @@ mod tests {
             ("fd00::1", false),
             ("fe80::1", false),
             ("2001:db8::1", false),
+            ("2001:2:0:ffff::2", false),
+            ("2001:2:1::1", true),
+            ("3fff:fff::1", false),
+            ("3fff:1000::1", true),
             ("2606:4700::1111", true),
             ("::ffff:8.8.8.8", true),
             ("::1", false),

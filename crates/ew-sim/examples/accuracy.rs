@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release -p ew-sim --example accuracy -- --family healthy --seeds 1-200
-//!     [--scenario qualify] [--list 20] [--explain on] [--expect paths]
+//!     [--shapes any] [--scenario qualify] [--list 20] [--explain on] [--expect paths]
 //! cargo run --release -p ew-sim --example accuracy -- --hosts 1000     (time of one analysis)
 //! ```
 
@@ -16,18 +16,20 @@
 use ew_model::Analysis;
 use ew_model::finding::Cause;
 use ew_model::topology::{HostSpec, PathSpec, RackSpec, Topology};
-use ew_sim::{Family, Judgement, Noise, clopper_pearson, draw, judge, simulate};
+use ew_sim::{Family, Judgement, Noise, clopper_pearson, draw, draw_any_shape, judge, simulate};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: accuracy --family healthy|oversubscribed|bad-member|slow-hosts|uniformly-slow|all \
-                     --seeds FIRST-LAST [--scenario NAME] [--list MAX] [--explain on] [--expect paths]\n       accuracy --hosts COUNT";
+                     --seeds FIRST-LAST [--shapes any] [--scenario NAME] [--list MAX] [--explain on] [--expect paths]\n       accuracy --hosts COUNT";
 
 struct Options {
     families: Vec<Family>,
     seeds: RangeInclusive<u64>,
+    /// Networks that no list has.
+    any_shape: bool,
     scenario: String,
     most_listed: usize,
     /// Print the findings of every wrong seed.
@@ -61,6 +63,7 @@ fn options(arguments: &[String]) -> Option<Options> {
     let mut options = Options {
         families: Family::ALL.to_vec(),
         seeds: 1..=100,
+        any_shape: false,
         scenario: "qualify".into(),
         most_listed: 20,
         explain: false,
@@ -79,6 +82,7 @@ fn options(arguments: &[String]) -> Option<Options> {
                 let (first, last) = value.split_once('-').unwrap_or((value, value));
                 options.seeds = first.parse().ok()?..=last.parse().ok()?;
             }
+            "--shapes" if value == "any" => options.any_shape = true,
             "--scenario" => options.scenario.clone_from(value),
             "--explain" => options.explain = value == "on",
             "--expect" if value == "paths" => options.expects_paths = true,
@@ -96,7 +100,10 @@ fn report(family: Family, options: &Options) -> Result<(), String> {
     let mut causes: BTreeMap<Cause, (u64, u64)> = BTreeMap::new();
     let (mut right, mut all, mut wrong) = (0, 0, Vec::new());
     for seed in options.seeds.clone() {
-        let case = draw(seed, family);
+        let case = match options.any_shape {
+            true => draw_any_shape(seed, family),
+            false => draw(seed, family),
+        };
         let (judgement, analysis) = run(seed, &case, options, &mut spent)?;
         let is_cause_wrong = judgement.findings.iter().any(|(_, is_right)| !is_right);
         if options.explain && (is_cause_wrong || !judgement.is_right()) {

@@ -27,7 +27,18 @@ pub struct Case {
 /// A network of a family. Same seed, same network.
 #[must_use]
 pub fn draw(seed: u64, family: Family) -> Case {
-    let mut drawing = Drawing::new(Dice::new(seed, [0xFA311, family as u64, 0]));
+    draw_of(seed, family, Shapes::Common)
+}
+
+/// The same of any shape: racks, hosts, rates, paths and ratios that the lists of [`draw`] lack.
+#[must_use]
+pub fn draw_any_shape(seed: u64, family: Family) -> Case {
+    draw_of(seed, family, Shapes::Any)
+}
+
+fn draw_of(seed: u64, family: Family, shapes: Shapes) -> Case {
+    let dice = Dice::new(seed, [0xFA311, family as u64, shapes as u64]);
+    let mut drawing = Drawing::new(dice, shapes);
     let faults = match family {
         Family::Healthy => drawing.healthy(),
         Family::Oversubscribed => drawing.oversubscribed(),
@@ -64,8 +75,18 @@ const REPORTED_FROM_BITS_PER_SEC: u64 = 10_000_000_000;
 const MAX_DRIFT: f64 = 0.05;
 const MIN_OF_CLASS: usize = 3;
 
+/// What networks are drawn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shapes {
+    /// Lists of what is common.
+    Common,
+    /// Ranges.
+    Any,
+}
+
 struct Drawing {
     dice: Dice,
+    shapes: Shapes,
     topology: Topology,
     noise: Noise,
     axes: Vec<String>,
@@ -73,9 +94,10 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn new(dice: Dice) -> Self {
+    fn new(dice: Dice, shapes: Shapes) -> Self {
         Self {
             dice,
+            shapes,
             topology: Topology::default(),
             noise: Noise::default(),
             axes: Vec::new(),
@@ -84,9 +106,9 @@ impl Drawing {
     }
 
     fn healthy(&mut self) -> Vec<Fault> {
-        let shape = self.pick(&SHAPES);
-        self.build(shape, 1.0, &[1, 2, 4, 8, 16]);
-        if self.dice.chance(0.25) {
+        let shape = self.shape(&SHAPES);
+        self.build(&shape, 1.0, &[1, 2, 4, 8, 16]);
+        if self.dice.chance(0.25) && shape.iter().sum::<usize>() >= 2 * MIN_OF_CLASS {
             self.split_classes();
         }
         if self.dice.chance(0.1) {
@@ -110,18 +132,17 @@ impl Drawing {
     }
 
     fn oversubscribed(&mut self) -> Vec<Fault> {
-        let shape = self.pick(&SHAPES);
-        let ratio = self.pick(&[1.0, 8.0 / 7.0, 1.5, 2.0, 4.0, 8.0]);
-        let one_lost = ratio > 1.0 && ratio < 1.2;
+        let shape = self.shape(&SHAPES);
+        let (ratio, one_lost) = self.ratio_or_one_lost();
         let faults = if one_lost {
-            self.build(shape, 1.0, &[8]);
+            self.build(&shape, 1.0, &[8]);
             self.axes.push("one of eight lost".into());
             let rack = self.dice.below(shape.len());
             let member = self.dice.below(8);
             vec![self.break_member(Some(rack), member, LinkDirection::Both, MemberFault::Down)]
         } else {
-            self.axes.push(format!("{ratio}:1"));
-            self.build(shape, ratio, &[1, 2, 4, 8]);
+            self.axes.push(format!("{ratio:.2}:1"));
+            self.build(&shape, ratio, &[1, 2, 4, 8]);
             Vec::new()
         };
         self.disturb();
@@ -129,8 +150,8 @@ impl Drawing {
     }
 
     fn bad_member(&mut self) -> Vec<Fault> {
-        let shape = self.pick(&FROM_THREE_RACKS);
-        self.build(shape, 1.0, &[2, 4, 8, 16]);
+        let shape = self.shape(&FROM_THREE_RACKS);
+        self.build(&shape, 1.0, &[2, 4, 8, 16]);
         let member = self.dice.below(self.paths as usize);
         let (narrow, loss) = (
             self.dice.between(0.25, 0.6),
@@ -160,10 +181,10 @@ impl Drawing {
     }
 
     fn slow_hosts(&mut self) -> Vec<Fault> {
-        let shape = self.pick(&SHAPES);
+        let shape = self.shape(&SHAPES);
         let ratio = self.pick(&[1.0, 1.0, 2.0, 4.0]);
         self.axes.push(format!("{ratio}:1"));
-        self.build(shape, ratio, &[1, 4]);
+        self.build(&shape, ratio, &[1, 4]);
         let hosts = self.topology.hosts().count();
         let mut faults: Vec<Fault> = Vec::new();
         for _ in 0..=self.dice.below(3) {
@@ -196,9 +217,10 @@ impl Drawing {
     }
 
     fn uniformly_slow(&mut self) -> Vec<Fault> {
-        let shape = self.pick(&SHAPES[..7]);
+        let shape = self.shape(&SHAPES[..7]);
         // Of 100G hosts one core would be the limit before most of these are.
-        self.build_with(shape, 1.0, &[1, 2, 4, 8], &NICS_BITS_PER_SEC[1..3]);
+        let nic = self.nic(&NICS_BITS_PER_SEC[1..3]);
+        self.build_with(&shape, 1.0, &[1, 2, 4, 8], nic);
         let cause = self.pick(&[
             UniformCause::FlowCap,
             UniformCause::ReceiveWindow,
@@ -285,15 +307,58 @@ impl Drawing {
         }
     }
 
+    /// Hosts of each rack. At least as many racks as each of the list has.
+    fn shape(&mut self, common: &[&[usize]]) -> Vec<usize> {
+        if self.shapes == Shapes::Common {
+            return self.pick(common).to_vec();
+        }
+        let fewest = common.iter().map(|shape| shape.len()).min().unwrap_or(2);
+        let racks = fewest + self.dice.below(7);
+        let most = self.dice.between(2f64.ln(), 40f64.ln()).exp() as usize;
+        if self.dice.chance(0.6) {
+            return vec![1 + self.dice.below(most); racks];
+        }
+        (0..racks).map(|_| 1 + self.dice.below(most)).collect()
+    }
+
+    fn nic(&mut self, common: &[u64]) -> u64 {
+        match self.shapes {
+            Shapes::Common => self.pick(common),
+            Shapes::Any => {
+                let (least, most) = (common[0] as f64, common[common.len() - 1] as f64);
+                self.dice.between(least.ln(), most.ln()).exp() as u64
+            }
+        }
+    }
+
+    fn path_count(&mut self, common: &[u32]) -> u32 {
+        match self.shapes {
+            Shapes::Common => self.pick(common),
+            Shapes::Any => {
+                let (least, most) = (common[0], common[common.len() - 1]);
+                least + self.dice.below((most - least + 1) as usize) as u32
+            }
+        }
+    }
+
+    /// How far uplinks block, and whether one of eight members is missing instead.
+    fn ratio_or_one_lost(&mut self) -> (f64, bool) {
+        if self.shapes == Shapes::Any {
+            return (self.dice.between(1.3f64.ln(), 10f64.ln()).exp(), false);
+        }
+        let ratio = self.pick(&[1.0, 8.0 / 7.0, 1.5, 2.0, 4.0, 8.0]);
+        (ratio, ratio > 1.0 && ratio < 1.2)
+    }
+
     fn build(&mut self, shape: &[usize], ratio: f64, paths: &[u32]) {
-        self.build_with(shape, ratio, paths, &NICS_BITS_PER_SEC);
+        let nic = self.nic(&NICS_BITS_PER_SEC);
+        self.build_with(shape, ratio, paths, nic);
     }
 
     /// Racks whose members carry what the ratio leaves of their hosts' sum. A 1:1 member is never
     /// narrower than a NIC.
-    fn build_with(&mut self, shape: &[usize], ratio: f64, paths: &[u32], nics: &[u64]) {
-        let nic = self.pick(nics);
-        self.paths = self.pick(paths);
+    fn build_with(&mut self, shape: &[usize], ratio: f64, paths: &[u32], nic: u64) {
+        self.paths = self.path_count(paths);
         let members = f64::from(self.paths);
         let rack = |number: usize, size: usize| {
             let even = size as f64 * nic as f64 / ratio / members;
@@ -542,9 +607,11 @@ mod tests {
     fn every_network_can_be_and_repeats() {
         for family in Family::ALL {
             for seed in 0..200 {
-                let case = draw(seed, family);
-                assert_eq!(case.topology.validate(), Ok(()), "{} {seed}", family.name());
-                assert_eq!(case, draw(seed, family));
+                for draw in [draw, draw_any_shape] {
+                    let case = draw(seed, family);
+                    assert_eq!(case.topology.validate(), Ok(()), "{} {seed}", family.name());
+                    assert_eq!(case, draw(seed, family));
+                }
             }
         }
     }

@@ -26,7 +26,7 @@ mod truth;
 
 pub use dice::Dice;
 pub use ew_model::bounds::clopper_pearson;
-pub use families::{Case, draw};
+pub use families::{Case, draw, draw_any_shape};
 pub use family::Family;
 pub use judge::{Judgement, judge};
 pub use noise::{Drift, Noise, Starvation};

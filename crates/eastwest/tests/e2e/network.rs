@@ -246,6 +246,23 @@ fn blocked_datagrams_stop_a_udp_run_before_any_load() {
     assert_eq!(code, Some(0), "{stderr}");
 }
 
+/// Its addresses are of the range for benchmarks, which is nobody's network.
+#[test]
+fn a_lab_of_ipv6_is_measured_like_any_other() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = TestLab::up(&format!("{LAB}address-family: ipv6\n"));
+    let out = pair(&lab, &[]);
+    let stderr = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{stderr}");
+    let json: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let address = &json["run"]["inventory"]["hosts"][0]["address"];
+    assert_eq!(address, "2001:2:0:1::a");
+    let rate = json["stages"][0]["aggregate_bits_per_sec"]["value"].as_f64();
+    assert!(rate.is_some_and(|rate| rate > 1e6), "{rate:?}");
+}
+
 /// A host whose packets are delayed by 15 ms, as from another country.
 #[test]
 fn far_hosts_need_allow_wan() {

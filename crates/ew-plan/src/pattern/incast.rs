@@ -20,23 +20,26 @@ pub(super) fn drafts(
     })
 }
 
+/// Fewer to one are no incast.
+const MIN_SENDERS: usize = 2;
+
 /// One receiver of each rack at the same time, and all other hosts shared out among them as
-/// senders, spread over the racks: as many for each receiver, up to the number asked for.
+/// senders, spread over the racks: as many for each receiver, up to the number asked for. Where
+/// racks have too few hosts for that, some have no receiver.
 pub(super) fn drafts_at_once(
     site: &Site<'_>,
     senders: Option<u32>,
     max_senders: Option<u32>,
     draw: &mut Draw,
 ) -> Result<Vec<Draft>, Impossible> {
-    let receivers = one_per_rack(site.inventory, draw);
-    let others = site.inventory.hosts.len() - receivers.len();
-    if others == 0 {
-        let have = site.inventory.hosts.len();
-        return Err(Impossible::TooFewHosts {
-            need: have + 1,
-            have,
-        });
+    let hosts = site.inventory.hosts.len();
+    let mut receivers = one_per_rack(site.inventory, draw);
+    let most_receivers = (hosts / (1 + MIN_SENDERS)).max(1);
+    if receivers.len() > most_receivers {
+        draw.shuffle(&mut receivers);
+        receivers.truncate(most_receivers);
     }
+    let others = hosts - receivers.len();
     let most = senders.or(max_senders).map_or(usize::MAX, |n| n as usize);
     let each = (others / receivers.len()).clamp(1, most.max(1));
     let drafts = (0..site.samples).map(|sample| {
@@ -86,6 +89,28 @@ mod tests {
             let senders: BTreeSet<_> = draft.relations.iter().map(|r| r.client).collect();
             assert_eq!(senders.len(), 15);
             assert!(senders.iter().all(|id| !of.contains_key(id)));
+        }
+    }
+
+    #[test]
+    fn racks_of_one_or_two_hosts_are_not_all_received_in() {
+        let pattern = Pattern::Incast {
+            senders: None,
+            max_senders: Some(16),
+            at_once: true,
+        };
+        for (sizes, receivers, flows) in [
+            (&[1, 1][..], 1, 1),
+            (&[1; 7], 2, 4),
+            (&[2; 3], 2, 4),
+            (&[1, 1, 9], 3, 6),
+        ] {
+            for draft in laid_out(&pattern, &site(&inventory(sizes), 2), 9) {
+                let servers: BTreeSet<_> = draft.relations.iter().map(|r| r.server).collect();
+                assert_eq!(servers.len(), receivers, "{sizes:?}");
+                assert_eq!(draft.relations.len(), flows, "{sizes:?}");
+                assert!(draft.relations.iter().all(|r| !servers.contains(&r.client)));
+            }
         }
     }
 
