@@ -18,6 +18,25 @@ pub(super) fn classes(rounds: &Rounds) -> (Vec<f64>, Vec<usize>) {
     (values, class_of)
 }
 
+/// The same if hosts without a partner in their rack can do what the others can: that they do less
+/// may be for their uplinks. `None` where all have partners, and where too few have for a class.
+pub(super) fn alike(rounds: &Rounds) -> Option<(Vec<f64>, Vec<usize>)> {
+    let best = best_of(rounds, |round| rounds.shown_sides(round));
+    let with_partner: Vec<f64> = best
+        .iter()
+        .filter_map(|best| best.is_intra.then_some(best.bits_per_sec))
+        .collect();
+    if !(MIN_SEEN..best.len()).contains(&with_partner.len()) {
+        return None;
+    }
+    let values = values(with_partner.len(), &with_partner);
+    let class_of = best
+        .iter()
+        .map(|best| class_of(&values, best.bits_per_sec))
+        .collect();
+    Some((values, class_of))
+}
+
 /// The same by what links let pass, where no flow shows what hosts do by themselves: what leads
 /// from rack to rack may keep them below that. A link of which nothing is known limits nobody.
 pub(super) fn of_links(
@@ -42,14 +61,22 @@ pub(super) fn of_links(
 fn best_rates(rounds: &Rounds) -> Vec<f64> {
     let shown = |round: &Round| rounds.shown_sides(round);
     let any = |round: &Round| vec![true; shown(round).len()];
-    let best = best_of(rounds, shown);
+    let rates = |best: Vec<Best>| best.into_iter().map(|best| best.bits_per_sec).collect();
+    let best: Vec<f64> = rates(best_of(rounds, shown));
     match best.iter().any(|best| *best > 0.0) {
         true => best,
-        false => best_of(rounds, any),
+        false => rates(best_of(rounds, any)),
     }
 }
 
-fn best_of(rounds: &Rounds, is_shown: impl Fn(&Round) -> Vec<bool>) -> Vec<f64> {
+/// What a host did at its best.
+struct Best {
+    bits_per_sec: f64,
+    /// In rounds without cross-rack flows.
+    is_intra: bool,
+}
+
+fn best_of(rounds: &Rounds, is_shown: impl Fn(&Round) -> Vec<bool>) -> Vec<Best> {
     let mut sums = vec![SideSums::default(); 2 * rounds.hosts];
     for round in &rounds.rounds {
         let mut of_round = vec![(0.0, true); 2 * rounds.hosts];
@@ -68,7 +95,10 @@ fn best_of(rounds: &Rounds, is_shown: impl Fn(&Round) -> Vec<bool>) -> Vec<f64> 
     let (tx, rx) = sums.split_at(rounds.hosts);
     tx.iter()
         .zip(rx)
-        .map(|(tx, rx)| tx.best().max(rx.best()))
+        .map(|(tx, rx)| Best {
+            bits_per_sec: tx.best().max(rx.best()),
+            is_intra: tx.is_intra() || rx.is_intra(),
+        })
         .collect()
 }
 
@@ -81,8 +111,12 @@ struct SideSums {
 }
 
 impl SideSums {
+    fn is_intra(&self) -> bool {
+        self.intra.len() >= MIN_SAMPLES
+    }
+
     fn best(&self) -> f64 {
-        match self.intra.len() >= MIN_SAMPLES {
+        match self.is_intra() {
             true => high(&self.intra),
             false => high(&self.all),
         }

@@ -113,6 +113,11 @@ impl<'a> Fitted<'a> {
         self.hypothesis.hosts_bits_per_sec(self.rounds, rack)
     }
 
+    /// What a host of the fastest class can do, bits per second.
+    pub(super) fn most_of_a_class(&self) -> f64 {
+        self.hypothesis.classes.iter().copied().fold(0.0, f64::max)
+    }
+
     /// Links over which hashes spread connections, between racks as wide as `of_rack` has it.
     /// `None` where the fit has hidden paths, and where nobody knows how many there are.
     pub(super) fn hashed_links(&self, of_rack: impl Fn(usize) -> f64) -> Option<Links<'a>> {

@@ -113,24 +113,38 @@ enum HostRates {
 }
 
 /// What explains the rounds, and how it is known what hosts can do. Where only cross-rack flows
-/// show that, what hosts did at their best may be what leads there carries: that hosts can do what
-/// their links let pass is another explanation then, and the better one counts.
+/// show that, what hosts did at their best may be what leads there carries: that they can do what
+/// others do, or what their links let pass, are other explanations then, and the better one counts.
 fn found(
     rounds: &Rounds,
     start: Hypothesis,
     goodput: impl Fn(HostId) -> Option<f64>,
 ) -> (Found, HostRates) {
     let mut search = Search::new(rounds);
-    if !rounds.has_crossing() || rounds.shows_hosts() {
-        return (search.run(start), HostRates::Shown);
-    }
-    let (classes, class_of) = classes::of_links(rounds, &goodput);
-    let by_links = search.run(Hypothesis {
+    let of_classes = |(classes, class_of)| Hypothesis {
         classes,
         class_of,
         ..start.clone()
-    });
-    let as_seen = search.run(start);
+    };
+    let as_seen = search.run(start.clone());
+    if !rounds.has_crossing() {
+        return (as_seen, HostRates::Shown);
+    }
+    if let Some(alike) = classes::alike(rounds).map(of_classes) {
+        if alike.class_of == start.class_of {
+            return (as_seen, HostRates::Shown);
+        }
+        let alike = search.run(alike);
+        // Fewer classes are the simpler explanation, unless hosts are slow instead.
+        let is_simpler = slow_hosts(&alike) <= slow_hosts(&as_seen);
+        if is_simpler && alike.worth > as_seen.worth - EQUAL {
+            return (alike, HostRates::Shown);
+        }
+    }
+    if rounds.shows_hosts() {
+        return (as_seen, HostRates::Shown);
+    }
+    let by_links = search.run(of_classes(classes::of_links(rounds, &goodput)));
     let gain = by_links.worth - as_seen.worth;
     let (better, rates) = match gain > EQUAL {
         true => (by_links, HostRates::OfLinks),
@@ -150,6 +164,13 @@ fn found(
         true => (better, rates),
         false => (better, HostRates::Unknown),
     }
+}
+
+fn slow_hosts(found: &Found) -> usize {
+    let parts = found.hypothesis.parts.iter();
+    parts
+        .filter(|part| matches!(part.location, Location::Host(..)))
+        .count()
 }
 
 /// Spread of isolated flows about the median of their pair, as far as a run repeats pairs.

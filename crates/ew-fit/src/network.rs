@@ -3,7 +3,7 @@
 use super::HostRates;
 use super::explain::{Found, rivals};
 use super::fitted::Fitted;
-use super::hypothesis::{Capacities, Effect, Fabric, Hypothesis, Location, Part};
+use super::hypothesis::{Capacities, Direction, Effect, Fabric, Hypothesis, Location, Part};
 use super::members::Posterior;
 use super::noise::{ISOLATED_SIGMA, LITTLE_STARVATION};
 use super::obs::Obs;
@@ -193,6 +193,8 @@ impl Network {
             racks.iter_mut().flatten().for_each(RackDirection::forget);
             pods.clear();
         }
+        let known = with_uplinks(&hypothesis, &racks);
+        let sums = Fitted::new(search.scorer(), &known).sums();
         let mut rack_pairs = views::rack_pairs(observations, &fitted, &racks);
         let limit = observations.run.plan.rate_limit.as_ref();
         if let Some(share) = limit.and_then(|limit| limit.of_line_rate) {
@@ -212,7 +214,7 @@ impl Network {
             flows: rounds.obs.len(),
             typical_loss: rounds.loss.typical_share(),
             scatter: rounds.scatter,
-            sums: fitted.sums(),
+            sums,
             parts,
             paths: found.paths,
             link_bits_per_sec: link(rounds, &hypothesis),
@@ -337,6 +339,24 @@ impl Isolated {
             Side::Rx(host) => self.dst == host,
         }
     }
+}
+
+/// The explanation with what was found of each rack's uplinks. The search weighs all flows alike;
+/// what a rack carries is known from those of many connections.
+fn with_uplinks(hypothesis: &Hypothesis, racks: &[[RackDirection; 2]]) -> Hypothesis {
+    let mut known = hypothesis.clone();
+    if matches!(hypothesis.fabric, Fabric::Paths { .. }) {
+        return known;
+    }
+    for (rack, directions) in racks.iter().enumerate() {
+        for (found, direction) in directions.iter().zip([Direction::Tx, Direction::Rx]) {
+            known.parts.extend(found.capacity.map(|capacity| Part {
+                location: Location::Rack(rack, direction),
+                effect: Effect::Capacity(capacity.value),
+            }));
+        }
+    }
+    known
 }
 
 fn isolated(fitted: &Fitted<'_>) -> Vec<Isolated> {

@@ -21,7 +21,7 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
     if !search.rounds.has_crossing() {
         return fabrics;
     }
-    let sums: Vec<f64> = sums_out(search.rounds).into_values().flatten().collect();
+    let of_racks = sums_out(search.rounds);
     let sizes: Vec<f64> = (0..search.rounds.racks)
         .map(|rack| hosts.hosts_bits_per_sec(search.rounds, rack))
         .collect();
@@ -30,19 +30,28 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
         sizes.iter().copied().fold(0.0, f64::max),
     );
     let asked = max_asked(search, hosts);
-    let is_limit = |value: &f64| *value < (1.0 - MIN_EFFECT) * asked;
-    let equal = SUM_QUANTILES
-        .iter()
-        .filter_map(|share| quantile(&sums, *share))
-        .map(|sum| ABOVE * sum);
-    let equal: Vec<f64> = equal.filter(is_limit).collect();
-    let proportional: Vec<Fabric> = equal
-        .iter()
-        .map(|sum| Fabric::Proportional(min / sum))
-        .collect();
-    let mut kinds: Vec<Vec<Fabric>> = vec![equal.into_iter().map(Fabric::Equal).collect()];
+    let tried = |values: Vec<f64>| -> Vec<f64> {
+        let quantiles = SUM_QUANTILES.iter();
+        let quantiles = quantiles.filter_map(|share| quantile(&values, *share));
+        quantiles.map(|value| ABOVE * value).collect()
+    };
+    let is_limit = |sum: &f64| *sum < (1.0 - MIN_EFFECT) * asked;
+    let equal = tried(of_racks.values().flatten().copied().collect());
+    let equal = equal.into_iter().filter(is_limit).map(Fabric::Equal);
+    let mut kinds: Vec<Vec<Fabric>> = vec![equal.collect()];
     if min < (1.0 - NEGLIGIBLE) * max {
-        kinds.insert(0, proportional);
+        let of_rack = |(rack, sums): (&usize, &Vec<f64>)| -> Vec<f64> {
+            sums.iter().map(|sum| sum / sizes[*rack]).collect()
+        };
+        let shares = tried(of_racks.iter().flat_map(of_rack).collect());
+        let is_limit = |share: &f64| *share < 1.0 - MIN_EFFECT;
+        let shares = shares.into_iter().filter(is_limit);
+        kinds.insert(
+            0,
+            shares
+                .map(|share| Fabric::Proportional(1.0 / share))
+                .collect(),
+        );
     }
     let mut pipe: Option<(f64, Hypothesis)> = None;
     for kind in kinds {

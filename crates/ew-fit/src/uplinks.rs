@@ -467,6 +467,11 @@ impl RackDirection {
             .iter()
             .map(|sum| sum.asked * levels.near(sum.time_ns) / sum.bits_per_sec)
             .collect();
+        // A lone host may be as slow as its uplinks make it seem.
+        let able = match fitted.rounds.hosts_in(rack).nth(1) {
+            None => able.max(fitted.most_of_a_class()),
+            Some(_) => able,
+        };
         // Whatever starved it: a high figure proves capacity.
         let reached = self.carried_bits_per_sec / able.max(1.0);
         self.reach = if reached > FULL {

@@ -35,8 +35,8 @@ const PRIVATE_V4: [(Ipv4Addr, u32); 11] = [
     (Ipv4Addr::new(203, 0, 113, 0), 24),
 ];
 
-/// Networks that are nobody's alone though they are global unicast, as above: RFC 5180 (benchmarks),
-/// RFC 3849 and RFC 9637 (documentation).
+/// Networks that are nobody's alone though they are global unicast, as above: RFC 5180
+/// (benchmarks), RFC 3849 and RFC 9637 (documentation).
 const PRIVATE_V6: [(Ipv6Addr, u32); 3] = [
     (Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 0), 48),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),

@@ -334,10 +334,14 @@ impl Drawing {
     fn path_count(&mut self, common: &[u32]) -> u32 {
         match self.shapes {
             Shapes::Common => self.pick(common),
-            Shapes::Any => {
+            Shapes::Any => loop {
                 let (least, most) = (common[0], common[common.len() - 1]);
-                least + self.dice.below((most - least + 1) as usize) as u32
-            }
+                let count = least + self.dice.below((most - least + 1) as usize) as u32;
+                // Nobody can know that those are all.
+                if !looks_short(count) {
+                    return count;
+                }
+            },
         }
     }
 
@@ -578,6 +582,11 @@ impl Drawing {
             kind,
         }
     }
+}
+
+/// One less than 8 or 16, as where a path is lost.
+fn looks_short(paths: u32) -> bool {
+    paths > 4 && (paths + 1).is_power_of_two()
 }
 
 fn healthy_host(rack: usize, host: usize, nic_bits_per_sec: u64) -> HostSpec {
