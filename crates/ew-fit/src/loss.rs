@@ -24,7 +24,8 @@ pub(super) fn of_side(
     }
     let mut flows = flows_of(rounds, Location::Host(host, direction), hypothesis);
     flows.retain(|obs| is_meant(obs));
-    let is_random = is_scattered(&rates(&flows)) || lose_unhindered(rounds, hypothesis, &flows);
+    let is_random =
+        is_scattered(&reached(hypothesis, &flows)) || lose_unhindered(rounds, hypothesis, &flows);
     gain(rounds, &flows).filter(|_| is_random)
 }
 
@@ -38,13 +39,12 @@ pub(super) fn of_rack(
 ) -> Option<f64> {
     let flows = flows_of(rounds, Location::Rack(rack, direction), hypothesis);
     let is_random = lose_unhindered(rounds, hypothesis, &flows)
-        || is_scattered(&rates(&flows)) && !are_steady(hypothesis, &flows);
+        || is_scattered(&reached(hypothesis, &flows)) && !are_steady(hypothesis, &flows);
     if !is_random {
         return None;
     }
     gain(rounds, &flows)?;
-    let left = |obs: &&Obs| (obs.bits_per_sec / asked(hypothesis, obs)).min(1.0);
-    median(&flows.iter().map(left).collect::<Vec<_>>())
+    median(&reached(hypothesis, &flows)).map(|left| left.min(1.0))
 }
 
 /// Evidence of the retransmissions for all lossy parts together. A flow that crosses two of them
@@ -117,10 +117,15 @@ fn asked(hypothesis: &Hypothesis, obs: &Obs) -> f64 {
     of(obs.src).min(of(obs.dst))
 }
 
-/// The isolated flows through a location that do not fill it.
+/// The isolated flows through a location that fill nothing on their way: neither an uplink nor the
+/// switch port of a receiver that is slower than the sender.
 fn flows_of<'r>(rounds: &'r Rounds, location: Location, hypothesis: &Hypothesis) -> Vec<&'r Obs> {
     let capacities = hypothesis.capacities(rounds);
+    let rate = |host: HostId| hypothesis.class_rate(host.index());
     let fills = |obs: &&Obs| {
+        if rate(obs.dst) < FULL * rate(obs.src) {
+            return true;
+        }
         let Some((from, to)) = obs.racks else {
             return false;
         };
@@ -164,8 +169,10 @@ fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
     }
 }
 
-fn rates(flows: &[&Obs]) -> Vec<f64> {
-    flows.iter().map(|obs| obs.bits_per_sec).collect()
+/// Of what each flow's hosts can do.
+fn reached(hypothesis: &Hypothesis, flows: &[&Obs]) -> Vec<f64> {
+    let share = |obs: &&Obs| obs.bits_per_sec / asked(hypothesis, obs);
+    flows.iter().map(share).collect()
 }
 
 /// What is full, or shaped, gives its flows one rate that they cannot exceed, and drops the rest;

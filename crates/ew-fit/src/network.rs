@@ -14,7 +14,7 @@ use super::score::Predicted;
 use super::search::Search;
 use super::uplinks::{self, RackDirection};
 use super::views;
-use ew_evidence::criteria::EQUAL;
+use ew_evidence::criteria::{EQUAL, FULL};
 use ew_evidence::observations::Observations;
 use ew_evidence::quality::Quality;
 use ew_model::analysis::{Estimate, RackAnalysis, RackPairAnalysis};
@@ -232,9 +232,14 @@ impl Network {
         if let Some(slow) = self.slow.get(&side) {
             return Some(slow.rate);
         }
-        let partner_is_slow = |flow: &&Isolated| match side {
-            Side::Tx(_) => self.slow.contains_key(&Side::Rx(flow.dst)),
-            Side::Rx(_) => self.slow.contains_key(&Side::Tx(flow.src)),
+        let partner_is_slow = |flow: &&Isolated| {
+            let (own, other, partner) = match side {
+                Side::Tx(own) => (own, flow.dst, Side::Rx(flow.dst)),
+                Side::Rx(own) => (own, flow.src, Side::Tx(flow.src)),
+            };
+            let of_class = self.class_rate(own).zip(self.class_rate(other));
+            let is_of_slower_class = of_class.is_some_and(|(own, other)| other < FULL * own);
+            is_of_slower_class || self.slow.contains_key(&partner)
         };
         let own = self.isolated.iter().filter(|flow| flow.is_of(side));
         let (slowed, free): (Vec<&Isolated>, Vec<&Isolated>) = own.partition(partner_is_slow);

@@ -7,7 +7,9 @@ use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
 use ew_model::topology::{HostSpec, PathSpec, RackSpec, Topology};
 use ew_model::{Analysis, Plan};
-use ew_sim::{Case, Family, Fault, MemberFault, Noise, UniformCause, draw, judge, simulate};
+use ew_sim::{
+    Case, Family, Fault, MemberFault, Noise, UniformCause, draw, draw_any_shape, judge, simulate,
+};
 
 fn qualify_plan(seed: u64, topology: &Topology) -> Plan {
     let text = ew_plan::scenario::builtin("qualify").expect("a built-in");
@@ -156,6 +158,32 @@ fn uplinks_that_the_other_rack_cannot_fill_are_not_reported_to_limit() {
 fn several_slow_hosts_of_a_small_rack_are_named() {
     let cases = [378_636, 378_828].map(|seed| (seed, draw(seed, Family::SlowHosts)));
     assert_all_pass("slow host named", &cases);
+}
+
+/// Racks of 2 to 37 hosts at one ratio: that explains all of them, and not a limit of each.
+#[test]
+fn racks_that_differ_a_lot_are_oversubscribed_alike() {
+    let cases = [113, 119].map(|seed| (seed, draw_any_shape(seed, Family::Oversubscribed)));
+    let (right, wrong) = ratios(&cases);
+    assert!(right == 26 && wrong.is_empty(), "{right} right: {wrong:?}");
+}
+
+/// A host alone in its rack shows nothing of itself: what its uplink carries is not its own rate.
+#[test]
+fn lone_hosts_behind_narrow_uplinks_are_no_slower_class() {
+    let analysis = qualify(110, &draw_any_shape(110, Family::Oversubscribed));
+    for rack in &analysis.racks {
+        let ways = [&rack.tx, &rack.rx].map(|way| way.limited);
+        assert!(!ways.contains(&Some(false)), "{:?}: {ways:?}", rack.rack);
+    }
+}
+
+/// Half of the hosts have NICs of half the speed. What the faster ones send fills the switch ports
+/// of those and is lost there.
+#[test]
+fn what_slower_receivers_lose_is_no_loss_of_the_senders_link() {
+    let case = (102, draw_any_shape(102, Family::Healthy));
+    assert_all_pass("no false accusation", &[case]);
 }
 
 /// How many ratios are within 5% of the truth, and what is wrong.

@@ -159,7 +159,7 @@ pub(super) fn bad_member(strata: &[Stratum], traces: &Traces, racks: usize) -> O
         .map(|(scope, pieces)| (gain(&pieces), scope, pieces))
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (gain, scope, pieces) = ranked.first().filter(|(gain, ..)| *gain > 0.0)?.clone();
+    let (gain, scope, pieces) = ranked.first().filter(|(gain, ..)| *gain > EQUAL)?.clone();
     let sum = |figure: fn(&Piece) -> f64| pieces.iter().map(figure).sum::<f64>();
     let mut via: Vec<(usize, IpAddr)> = pieces.iter().map(|p| (p.from, p.via)).collect();
     via.sort_unstable();
