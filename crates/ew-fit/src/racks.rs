@@ -36,23 +36,21 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
         quantiles.map(|value| ABOVE * value).collect()
     };
     let is_limit = |sum: &f64| *sum < (1.0 - MIN_EFFECT) * asked;
-    let equal = tried(of_racks.values().flatten().copied().collect());
-    let equal = equal.into_iter().filter(is_limit).map(Fabric::Equal);
-    let mut kinds: Vec<Vec<Fabric>> = vec![equal.collect()];
+    let mut equal = tried(of_racks.values().flatten().copied().collect());
+    equal.retain(is_limit);
+    let mut kinds = Vec::new();
     if min < (1.0 - NEGLIGIBLE) * max {
         let of_rack = |(rack, sums): (&usize, &Vec<f64>)| -> Vec<f64> {
             sums.iter().map(|sum| sum / sizes[*rack]).collect()
         };
-        let shares = tried(of_racks.iter().flat_map(of_rack).collect());
-        let is_limit = |share: &f64| *share < 1.0 - MIN_EFFECT;
-        let shares = shares.into_iter().filter(is_limit);
-        kinds.insert(
-            0,
-            shares
-                .map(|share| Fabric::Proportional(1.0 / share))
-                .collect(),
-        );
+        let mut shares = tried(of_racks.iter().flat_map(of_rack).collect());
+        // As the smallest rack shows it, which fills its uplinks whomever it faces.
+        shares.extend(equal.iter().map(|sum| sum / min));
+        shares.retain(|share| *share < 1.0 - MIN_EFFECT);
+        let ratio = |share: f64| Fabric::Proportional(1.0 / share);
+        kinds.push(shares.into_iter().map(ratio).collect());
     }
+    kinds.push(equal.into_iter().map(Fabric::Equal).collect::<Vec<_>>());
     let mut pipe: Option<(f64, Hypothesis)> = None;
     for kind in kinds {
         let tied = kind.into_iter().map(|fabric| Hypothesis {
