@@ -97,7 +97,7 @@ pub fn network(
         let rate = line_rate(observations.run, host)?;
         Some(rate * reference.basis.efficiency)
     };
-    let (found, host_rates) = found(&rounds, start, goodput);
+    let (found, host_rates) = found(&rounds, &start, goodput);
     Network::new(observations, found, (quality, host_rates), &rounds)
 }
 
@@ -117,7 +117,7 @@ enum HostRates {
 /// others do, or what their links let pass, are other explanations then, and the better one counts.
 fn found(
     rounds: &Rounds,
-    start: Hypothesis,
+    start: &Hypothesis,
     goodput: impl Fn(HostId) -> Option<f64>,
 ) -> (Found, HostRates) {
     let mut search = Search::new(rounds);
