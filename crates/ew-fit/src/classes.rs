@@ -115,10 +115,13 @@ impl SideSums {
         self.intra.len() >= MIN_SAMPLES
     }
 
+    /// What cross-rack flows did counts where it is more by a class: single connections may be
+    /// limited by themselves, and these intra-rack.
     fn best(&self) -> f64 {
-        match self.is_intra() {
-            true => high(&self.intra),
-            false => high(&self.all),
+        let (all, intra) = (high(&self.all), high(&self.intra));
+        match self.is_intra() && intra > SLOW * all {
+            true => intra,
+            false => all,
         }
     }
 }

