@@ -1,4 +1,4 @@
-"""Networks of the fault suite that are drawn as widely as two cores carry them, for `qualify` itself: rates from 10 to 300 Mb/s, one to six hosts
+"""Networks of the fault suite that are drawn as widely as two cores carry them, for `qualify` itself: rates from 5 to 300 Mb/s, one to six hosts
 a rack, equal or not, up to four paths, IPv4 and IPv6, fair and FIFO queues, cubic and BBR, any oversubscription.
 
 The other suites' networks have much in common, and so do the mistakes that they can find.
@@ -45,7 +45,7 @@ def drawn(dice, smallest=1, paths=(1, 1, 1, 2, 3, 4)):
     racks = dice.choice([2, 2, 3, 4, 5])
     sizes = [dice.randint(smallest, 6)] * racks if dice.random() < 0.6 else [dice.randint(smallest, 6) for _ in range(racks)]
     most = min(300, TOGETHER_MBIT / sum(sizes))
-    nic = round(math.exp(dice.uniform(math.log(10), math.log(most))))
+    nic = round(math.exp(dice.uniform(math.log(5), math.log(most))))
     more = [f"queue: {dice.choice(['fair', 'fifo'])}"]
     more += ["address-family: ipv6"] if dice.random() < 0.3 else []
     more += ["congestion-control: bbr"] if dice.random() < 0.2 else []

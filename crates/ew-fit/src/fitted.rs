@@ -113,8 +113,8 @@ impl<'a> Fitted<'a> {
         self.hypothesis.hosts_bits_per_sec(self.rounds, rack)
     }
 
-    /// What a host of the fastest class can do, bits per second.
-    pub(super) fn most_of_a_class(&self) -> f64 {
+    /// What a host of the fastest class can do.
+    pub(super) fn fastest_class_bits_per_sec(&self) -> f64 {
         self.hypothesis.classes.iter().copied().fold(0.0, f64::max)
     }
 

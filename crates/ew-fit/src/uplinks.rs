@@ -469,7 +469,7 @@ impl RackDirection {
             .collect();
         // A lone host may be as slow as its uplinks make it seem.
         let able = match fitted.rounds.hosts_in(rack).nth(1) {
-            None => able.max(fitted.most_of_a_class()),
+            None => able.max(fitted.fastest_class_bits_per_sec()),
             Some(_) => able,
         };
         // Whatever starved it: a high figure proves capacity.

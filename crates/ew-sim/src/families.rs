@@ -141,7 +141,7 @@ impl Drawing {
             let member = self.dice.below(8);
             vec![self.break_member(Some(rack), member, LinkDirection::Both, MemberFault::Down)]
         } else {
-            self.axes.push(format!("{ratio:.2}:1"));
+            self.axes.push(format!("{ratio}:1"));
             self.build(&shape, ratio, &[1, 2, 4, 8]);
             Vec::new()
         };
@@ -348,7 +348,8 @@ impl Drawing {
     /// How far uplinks block, and whether one of eight members is missing instead.
     fn ratio_or_one_lost(&mut self) -> (f64, bool) {
         if self.shapes == Shapes::Any {
-            return (self.dice.between(1.3f64.ln(), 10f64.ln()).exp(), false);
+            let ratio = self.dice.between(1.3f64.ln(), 10f64.ln()).exp();
+            return ((100.0 * ratio).round() / 100.0, false);
         }
         let ratio = self.pick(&[1.0, 8.0 / 7.0, 1.5, 2.0, 4.0, 8.0]);
         (ratio, ratio > 1.0 && ratio < 1.2)
