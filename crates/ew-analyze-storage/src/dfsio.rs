@@ -87,7 +87,7 @@ pub fn block(figures: &DfsioFigures, operation: &str, date: &str, exec_s: f64) -
     text
 }
 
-/// `DecimalFormat("#.##")`, but for a 0 before the point, which Java leaves out and people expect.
+/// `DecimalFormat("#.##")`, with a 0 before the point.
 fn short(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -243,7 +243,8 @@ fn point(run: &Run, step: &StepAnalysis, alone: &Alone) -> FanInPoint {
     let steady_bytes_per_sec = common.and_then(|c| c.bytes_per_sec).filter(|_| is_whole);
     let (variation, slowest) = balance(step);
     let job = run.storage.iter().find(|step| !step.is_disk_alone);
-    let copies = job.and_then(|step| step.job.replication);
+    let of_hdfs = || run.hdfs.as_ref()?.replication;
+    let copies = job.and_then(|step| step.job.replication).or_else(of_hdfs);
     let copies = copies.filter(|_| step.operation.writes()).unwrap_or(1);
     let limits = alone.limits(clients, endpoints, copies);
     let rate = steady_bytes_per_sec.or(bytes_per_sec);

@@ -106,7 +106,7 @@ fn last_passes(step: &StorageStep) -> BTreeMap<u32, u64> {
     last
 }
 
-/// `None` as of [`Placement::new`].
+/// `None` as of [`FilePlacement::new`].
 pub(super) fn analyze(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> Option<TimesByNode> {
     let placement = FilePlacement::new(step, name)?;
     let mut by_node: BTreeMap<String, Vec<&FileRecord>> = BTreeMap::new();

@@ -361,7 +361,8 @@ impl FileRecord {
     }
 
     /// The time that TestDFSIO counts: without the open; with the close where bytes are written,
-    /// because only then are they with the storage.
+    /// because only then are they with the storage. (It counts the close of a read, too, which asks
+    /// nothing of the storage.)
     #[must_use]
     pub fn dfsio_ns(&self, operation: StorageOperation) -> Option<u64> {
         let close_ns = if operation.writes() {

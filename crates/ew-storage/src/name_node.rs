@@ -169,9 +169,7 @@ impl NameNode {
     }
 
     fn exchange(&self, method: &str, question: &[u8]) -> io::Result<Vec<u8>> {
-        let mut addresses = self.address.to_socket_addrs()?;
-        let address = addresses.next().ok_or(io::ErrorKind::NotFound)?;
-        let mut stream = TcpStream::connect_timeout(&address, CONNECT_LIMIT)?;
+        let mut stream = self.connect()?;
         stream.set_read_timeout(Some(ANSWER_LIMIT))?;
         stream.set_write_timeout(Some(ANSWER_LIMIT))?;
         let context = protobuf::message(|m| {
@@ -199,6 +197,18 @@ impl NameNode {
         let mut answer = vec![0; length as usize];
         stream.read_exact(&mut answer)?;
         Ok(answer)
+    }
+
+    /// To the first of its addresses that answers: Hadoop often listens to IPv4 alone.
+    fn connect(&self) -> io::Result<TcpStream> {
+        let mut failed = io::ErrorKind::NotFound.into();
+        for address in self.address.to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
+                Ok(stream) => return Ok(stream),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
     }
 
     fn failed(&self, call: &'static str, problem: Problem) -> StorageError {

@@ -11,8 +11,8 @@ use futures_util::stream::BoxStream;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload,
-    RetryConfig,
+    BackoffConfig, ClientOptions, GetOptions, GetRange, MultipartUpload, ObjectStore,
+    ObjectStoreExt, PutPayload, RetryConfig,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,9 @@ const IO_THREADS: usize = 2;
 const MAX_RETRIES: usize = 5;
 /// ... within this time.
 const RETRY_LIMIT: Duration = Duration::from_secs(30);
+/// A server that sends nothing for so long is lost. An object may take longer, and so may a part
+/// on its way to a slow server: 16 MiB of it at 140 kB/s.
+const SILENCE_LIMIT: Duration = Duration::from_secs(120);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const DEFAULT_REGION: &str = "us-east-1";
@@ -36,7 +39,7 @@ const DEFAULT_REGION: &str = "us-east-1";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct S3Target {
     bucket: String,
-    prefix: String,
+    prefix: Path,
     endpoint: Option<String>,
     region: Option<String>,
 }
@@ -52,9 +55,12 @@ impl S3Target {
         if bucket.is_empty() {
             return Err(TargetError::NoBucket);
         }
+        let as_it_is = Path::parse(prefix).map_err(|_| TargetError::Prefix {
+            prefix: prefix.into(),
+        })?;
         let mut target = Self {
             bucket: bucket.into(),
-            prefix: prefix.trim_matches('/').into(),
+            prefix: as_it_is,
             endpoint: None,
             region: None,
         };
@@ -145,8 +151,10 @@ impl S3Backend {
             .with_secret_access_key(credentials.secret)
             .with_region(region.unwrap_or_else(|| DEFAULT_REGION.into()))
             .with_virtual_hosted_style_request(false)
-            .with_allow_http(true)
-            .with_retry(retries());
+            .with_client_options(patience())
+            .with_retry(retries())
+            // Some servers of the S3 API cannot remove many at once (Alibaba's, Google's).
+            .with_disable_bulk_delete(true);
         if let Some(token) = credentials.token {
             builder = builder.with_token(token);
         }
@@ -161,11 +169,10 @@ impl S3Backend {
             .enable_all()
             .build()
             .map_err(|error| bad(ClientError::Threads(error)))?;
-        let folder = format!("{}/{FOLDER}", target.prefix);
         Ok(Self {
             store: Arc::new(store),
             runtime: Arc::new(runtime),
-            folder: Path::from(folder.trim_start_matches('/')),
+            folder: target.prefix.clone().join(FOLDER),
             shown,
         })
     }
@@ -367,6 +374,14 @@ impl Reading for ReadingObject {
     }
 }
 
+/// The library's own limit of 30 s is one on whole objects.
+fn patience() -> ClientOptions {
+    ClientOptions::new()
+        .with_allow_http(true)
+        .with_timeout_disabled()
+        .with_read_timeout(SILENCE_LIMIT)
+}
+
 fn retries() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {
@@ -418,13 +433,22 @@ mod tests {
         let target =
             S3Target::parse("bench/a/b/?endpoint=http://127.0.0.1:9000&region=eu").unwrap();
         assert_eq!(
-            (target.bucket.as_str(), target.prefix.as_str()),
+            (target.bucket.as_str(), target.prefix.as_ref()),
             ("bench", "a/b")
         );
         assert_eq!(target.endpoint.as_deref(), Some("http://127.0.0.1:9000"));
         assert_eq!(target.region.as_deref(), Some("eu"));
-        assert!(S3Target::parse("bench").unwrap().prefix.is_empty());
-        for bad in ["", "/x", "b?endpoint=127.0.0.1", "b?nonsense"] {
+        assert!(S3Target::parse("bench").unwrap().prefix.as_ref().is_empty());
+        let odd = S3Target::parse("bench/~bob/50%").unwrap();
+        assert_eq!(odd.prefix.as_ref(), "~bob/50%");
+        for bad in [
+            "",
+            "/x",
+            "b/a//c",
+            "b/../c",
+            "b?endpoint=127.0.0.1",
+            "b?nonsense",
+        ] {
             assert!(S3Target::parse(bad).is_err(), "{bad}");
         }
     }

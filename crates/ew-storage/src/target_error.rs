@@ -36,6 +36,12 @@ pub enum TargetError {
     /// S3 without a bucket.
     #[error("it names no bucket; write s3://BUCKET/PREFIX")]
     NoBucket,
+    /// A prefix with an empty part, or one of dots.
+    #[error("`{prefix}` is no prefix: leave out empty parts, `.` and `..`")]
+    Prefix {
+        /// As given.
+        prefix: String,
+    },
     /// Another setting of S3 than ours.
     #[error("`{pair}` is unknown; write ?endpoint=http://HOST:PORT&region=NAME")]
     Setting {

@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::target::open_backend;
 use ew_model::latency::Histogram;
 use ew_model::storage::{
-    FileOutcome, MAX_FILES_PER_HOST, StorageOperation, StorageOrder, StorageReport,
+    FileOutcome, FileRecord, MAX_FILES_PER_HOST, StorageOperation, StorageOrder, StorageReport,
 };
 use ew_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -53,7 +53,6 @@ fn prepare(
     let number = |name: String| name.strip_prefix(NAME_PREFIX)?.parse::<u32>().ok();
     let mut files: Vec<u32> = backend.list()?.into_iter().filter_map(number).collect();
     files.sort_unstable();
-    files.truncate(MAX_FILES_PER_HOST);
     Ok((backend, files))
 }
 
@@ -169,11 +168,27 @@ fn report(order: &StorageOrder, backend: &dyn Backend, tallies: Vec<Tally>) -> S
             "files written again from their start: a block was not reported to the NameNode in time (NotReplicatedYetException), {rewrites} times on one host; choose a larger --block-size"
         ));
     }
+    list_what_fits(&mut report);
     report.files.sort_by_key(|record| record.start_ns);
     report.late_ns = report.files.first().map_or(0, |first| first.start_ns);
     (report.interval_ns, report.interval_bytes) = progress.into_parts();
     report.calls = calls;
     report
+}
+
+/// A clean of whatever is there may pass more files than a report has room for: those that stay
+/// come first.
+fn list_what_fits(report: &mut StorageReport) {
+    let passed = report.files.len();
+    if passed <= MAX_FILES_PER_HOST {
+        return;
+    }
+    let is_done = |record: &FileRecord| record.outcome == FileOutcome::Done;
+    report.files.sort_by_key(is_done);
+    report.files.truncate(MAX_FILES_PER_HOST);
+    report.notes.push(format!(
+        "{passed} files on one host, of which the report lists {MAX_FILES_PER_HOST}"
+    ));
 }
 
 impl Tally {

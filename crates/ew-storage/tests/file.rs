@@ -5,7 +5,9 @@
     reason = "a test stops where something is not as it should be"
 )]
 
-use ew_model::storage::{FileOutcome, StorageJob, StorageOperation, StorageOrder, StorageReport};
+use ew_model::storage::{
+    FileOutcome, MAX_FILES_PER_HOST, StorageJob, StorageOperation, StorageOrder, StorageReport,
+};
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
@@ -98,6 +100,27 @@ fn files_are_written_read_appended_and_removed() {
     assert!(
         all_done(&cleaned) && cleaned.files.len() == 4,
         "{cleaned:?}"
+    );
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "folder left");
+}
+
+/// Of several hosts with one target each lists the same files.
+#[test]
+fn a_clean_removes_more_files_than_a_report_lists() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(all_done(&run(dir.path(), StorageOperation::Write)));
+    let many = MAX_FILES_PER_HOST as u32 + 5;
+    (0..many).for_each(|file| fs::write(path(&dir, file), "").unwrap());
+    let cleaned = run_order(&StorageOrder {
+        files: Vec::new(),
+        ..order(dir.path(), StorageOperation::Clean)
+    });
+    assert!(all_done(&cleaned), "{:?}", cleaned.notes);
+    assert_eq!(cleaned.files.len(), MAX_FILES_PER_HOST);
+    assert!(
+        cleaned.notes.concat().contains("10005 files"),
+        "{:?}",
+        cleaned.notes
     );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "folder left");
 }

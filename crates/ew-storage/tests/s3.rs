@@ -16,6 +16,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// More than two parts, the last one not full.
@@ -178,4 +179,36 @@ fn a_busy_server_is_asked_again_and_then_named() {
         "{words}"
     );
     assert_eq!(asked.load(Ordering::SeqCst), 6, "{words}");
+}
+
+/// A server of one object, whose second half comes when the client has waited so long.
+fn slow(object: &'static [u8], pause: Duration) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut request = [0; 8192];
+        let _ = socket.read(&mut request).unwrap();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: \"1\"\r\nLast-Modified: Mon, 30 Nov 2026 00:00:00 GMT\r\n\r\n",
+            object.len()
+        );
+        let (first, second) = object.split_at(object.len() / 2);
+        socket.write_all(head.as_bytes()).unwrap();
+        socket.write_all(first).unwrap();
+        thread::sleep(pause);
+        socket.write_all(second).unwrap();
+    });
+    address
+}
+
+/// The library's limit on a whole request is 30 s by default.
+#[test]
+fn an_object_may_take_longer_than_half_a_minute() {
+    let object = b"what a busy server sends";
+    let backend = backend(slow(object, Duration::from_secs(31)), BUCKET, "secret");
+    let mut reading = backend.open("test_io_0", ReadOrder::Sequential).unwrap();
+    let mut found = vec![0; object.len()];
+    assert_eq!(reading.read(0, &mut found).unwrap(), object.len());
+    assert_eq!(found, object);
 }

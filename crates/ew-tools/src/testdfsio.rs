@@ -281,7 +281,7 @@ fn find_jar(program: &Path) -> Option<PathBuf> {
     jars.next()
 }
 
-/// The user's own settings come last, and win.
+/// The user's own settings come last, and win; that none moves the files, the command checked.
 fn arguments(order: &StorageOrder, settings: &TestDfsio, jar: &Path) -> Vec<String> {
     let job = &order.job;
     let rest = job.target.strip_prefix("hdfs://").unwrap_or(&job.target);

@@ -75,6 +75,11 @@ impl TestDfsioArgs {
                 "--hadoop-set {odd}: expected KEY=VALUE, such as mapreduce.map.memory.mb=2048"
             )));
         }
+        if let Some(key) = self.hadoop_set.iter().find_map(|pair| place_of(pair)) {
+            return Err(Failure::usage(anyhow!(
+                "--hadoop-set {key}: --target says where the files are, and what is there is removed at the end; leave it out, and give --target hdfs://NAMENODE:PORT/DIRECTORY"
+            )));
+        }
         task.workers = vec![self.submitter(task, inventory)?];
         task.job.verify = false;
         task.job.testdfsio = Some(TestDfsio {
@@ -101,6 +106,14 @@ impl TestDfsioArgs {
 
 fn is_setting(pair: &str) -> bool {
     pair.split_once('=').is_some_and(|(key, _)| !key.is_empty())
+}
+
+/// The key of a setting that would move the job's files away from `--target`.
+fn place_of(pair: &str) -> Option<&str> {
+    let (key, _) = pair.split_once('=')?;
+    ["fs.defaultFS", "fs.default.name", "test.build.data"]
+        .into_iter()
+        .find(|place| *place == key.trim())
 }
 
 /// Logs and result files next to the data: `testdfsio-0-write.log`, and `TestDFSIO_results.log` as

@@ -172,7 +172,7 @@ fn relations(
     }
 }
 
-/// Each client selects a random server of another rack and one of its ports, as if nobody else did.
+/// Each client selects a random server of another rack, as if nobody else did.
 fn random_picks(
     clients: &[Vec<HostId>],
     servers: &[&[HostId]],
@@ -185,15 +185,25 @@ fn random_picks(
             .filter(|rack| *rack != own)
             .flat_map(|rack| servers[rack].iter().copied())
             .collect();
-        for client in hosts {
-            let server = others[draw.below(others.len())];
-            relations.push(Relation {
-                lane: Some(draw.below(usize::from(lanes)) as u16),
-                ..Relation::new(*client, server)
-            });
-        }
+        relations.extend(picks(hosts, &others, lanes, draw));
     }
     relations
+}
+
+/// Each client selects one of the servers and one of its ports.
+pub(super) fn picks(
+    clients: &[HostId],
+    servers: &[HostId],
+    lanes: u16,
+    draw: &mut Draw,
+) -> Vec<Relation> {
+    let mut pick = |client: &HostId| {
+        let server = servers[draw.below(servers.len())];
+        let lane = Some(draw.below(usize::from(lanes)) as u16);
+        let relation = Relation::new(*client, server);
+        Relation { lane, ..relation }
+    };
+    clients.iter().map(&mut pick).collect()
 }
 
 #[cfg(test)]

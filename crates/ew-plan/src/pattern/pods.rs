@@ -109,14 +109,21 @@ fn between(
     };
     let (clients, servers) = (of(&sides.clients), of(&sides.servers));
     let count = clients.len().min(servers.len());
+    // All of the smaller set take part, and the greater one moves on.
     let shift = sample as usize;
-    let at = |side: &[Ends], index: usize| match side.len() == count {
-        true => side[index],
-        false => side[(index + shift) % side.len()],
+    let (of_clients, of_servers) = match clients.len() > servers.len() {
+        true => (shift, 0),
+        false => (0, shift),
     };
+    let at = |side: &[Ends], index: usize| side[index % side.len()];
     let rack = |ends: &Ends| inventory.rack_of(ends.client);
     (0..count)
-        .map(|index| (at(&clients, index), at(&servers, index)))
+        .map(|index| {
+            (
+                at(&clients, index + of_clients),
+                at(&servers, index + of_servers),
+            )
+        })
         .filter(|(a, b)| !path.crosses_zones() || rack(a) != rack(b))
         .collect()
 }
@@ -189,6 +196,23 @@ mod tests {
                 .collect()
         };
         drafts.iter().map(pairs).collect()
+    }
+
+    #[test]
+    fn as_many_clients_as_servers_change_partners() {
+        let inventory = cluster(4);
+        let nodes = nodes(&site(&inventory, 2), PodPath::HostNetwork);
+        let ids = |range: std::ops::Range<usize>| nodes[range].iter().map(|n| n.client).collect();
+        let sides = Sides {
+            clients: ids(0..2),
+            servers: ids(2..4),
+        };
+        let site = site(&inventory, 2);
+        let met: BTreeSet<_> = (0..2)
+            .flat_map(|sample| between(&site, &sides, &nodes, PodPath::HostNetwork, sample))
+            .map(|(a, b)| (a.client, b.server))
+            .collect();
+        assert_eq!(met.len(), 4, "each client with each server: {met:?}");
     }
 
     #[test]

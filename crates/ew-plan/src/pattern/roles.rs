@@ -1,16 +1,17 @@
 //! Patterns between two sets: every connection is opened by a client to a server.
 //!
-//! Matchings spread the clients evenly over the servers, selected anew for each sample; incast
+//! Matchings spread the clients evenly over the servers, selected anew for each sample; random
+//! picks are each client's own; paths have the same connections in every sample; incast
 //! gives each server its turn with all clients, outcast each client its turn with all servers, mesh
 //! every client and server one round without anybody else on their NICs, and fan-in all of them to
 //! all at once, or to fewer and fewer servers.
 
-use super::congestion;
 use super::draft::{Draft, Impossible, Relation};
 use super::site::{Sides, Site, dealt};
+use super::{congestion, cross_rack};
 use crate::schedule::draw::Draw;
 use ew_model::inventory::HostId;
-use ew_model::scenario::{MeshMode, Pattern};
+use ew_model::scenario::{MeshMode, Pattern, Pick};
 
 /// Numbers of servers that a fan-in takes at most.
 const MAX_STEPS: usize = 16;
@@ -28,10 +29,14 @@ pub(super) fn drafts(
                 return congestion::drafts_between(site, sides, *aggressor, draw);
             }
             Pattern::OtherTests { .. } => return Ok(vec![Draft::new(0, Vec::new())]),
+            Pattern::Paths { shifts } => return Ok(paths(site, sides, *shifts, draw)),
             Pattern::Pair => vec![spread(&sides.clients, &sides.servers)],
+            Pattern::CrossRack {
+                pick: Pick::Random { lanes },
+                ..
+            } => vec![cross_rack::picks(&sides.clients, &sides.servers, *lanes, draw)],
             Pattern::Permutation
             | Pattern::CrossRack { .. }
-            | Pattern::Paths { .. }
             | Pattern::Bisection
             // Lays itself out: roles are of nodes there.
             | Pattern::Pods { .. } => {
@@ -62,12 +67,45 @@ pub(super) fn drafts(
 
 /// An upper bound of one sample's relations.
 pub(super) fn most_relations(pattern: &Pattern, sides: &Sides) -> u64 {
-    let rounds = match pattern {
-        Pattern::FanInFewer => MAX_STEPS as u64,
-        _ => 1,
-    };
-    let pairs = (sides.clients.len() as u64).saturating_mul(sides.servers.len() as u64);
-    pairs.saturating_mul(rounds)
+    let (clients, servers) = (sides.clients.len() as u64, sides.servers.len() as u64);
+    let (few, many) = (clients.min(servers), clients.max(servers));
+    let pairs = clients.saturating_mul(servers);
+    match pattern {
+        Pattern::FanInFewer => pairs.saturating_mul(MAX_STEPS as u64),
+        Pattern::FanIn | Pattern::Outcast { .. } | Pattern::Incast { at_once: false, .. } => pairs,
+        Pattern::Mesh { mode, max_rounds } => {
+            let rounds = max_rounds.map_or(many, u64::from);
+            pairs.min(few.saturating_mul(rounds.saturating_mul(shifts_at_once(*mode) as u64)))
+        }
+        Pattern::Paths { shifts } => many.saturating_mul(u64::from(*shifts)),
+        Pattern::Congestion { .. } => congestion::most_relations(clients + servers),
+        Pattern::OtherTests { per_host } => (clients + servers).saturating_mul((*per_host).into()),
+        Pattern::Pair
+        | Pattern::Permutation
+        | Pattern::CrossRack { .. }
+        | Pattern::Incast { .. }
+        | Pattern::Bisection
+        | Pattern::Pods { .. } => many,
+    }
+}
+
+/// The same connections in every repetition, with pinned ports over the same paths; in every shift
+/// each client has another server.
+fn paths(site: &Site<'_>, sides: &Sides, shifts: u32, draw: &mut Draw) -> Vec<Draft> {
+    let clients = draw.shuffled(&sides.clients);
+    let mut servers = draw.shuffled(&sides.servers);
+    let mut rounds = Vec::new();
+    for _ in 0..servers.len().min(shifts as usize) {
+        rounds.push(spread(&clients, &servers));
+        servers.rotate_left(1);
+    }
+    (0..site.samples)
+        .flat_map(|sample| {
+            rounds
+                .iter()
+                .map(move |round| Draft::new(sample, round.clone()))
+        })
+        .collect()
 }
 
 fn spread(clients: &[HostId], servers: &[HostId]) -> Vec<Relation> {
@@ -160,21 +198,27 @@ fn mesh(sides: &Sides, mode: MeshMode, max_rounds: Option<u32>) -> Vec<Vec<Relat
         };
         (0..few).map(pair).collect()
     };
-    let shifts: Vec<Vec<Relation>> = (0..many).map(shift).collect();
-    let at_once = match mode {
+    let at_once = shifts_at_once(mode);
+    let round = |first: usize| (first..many.min(first + at_once)).flat_map(shift).collect();
+    (0..many)
+        .step_by(at_once)
+        .take(max_rounds.map_or(usize::MAX, |most| most as usize))
+        .map(round)
+        .collect()
+}
+
+fn shifts_at_once(mode: MeshMode) -> usize {
+    match mode {
         MeshMode::Isolated => 1,
         MeshMode::Loaded { shifts_at_once } => shifts_at_once.max(1) as usize,
-    };
-    let rounds = shifts.chunks(at_once).map(<[_]>::concat);
-    rounds
-        .take(max_rounds.map_or(usize::MAX, |most| most as usize))
-        .collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::pattern::tests::{flat, is_matching, laid_out, site, two_sets};
+    use ew_model::scenario::{RackScope, Senders};
     use std::collections::BTreeSet;
 
     fn between(clients: u32, servers: u32, pattern: &Pattern) -> Vec<Draft> {
@@ -231,6 +275,56 @@ mod tests {
                 .collect();
             assert_eq!(pairs.len() as u32, clients * servers);
         }
+    }
+
+    #[test]
+    fn the_shell_loop_draws_a_server_and_a_port_for_each_client() {
+        let pick = Pick::Random { lanes: 3 };
+        let drafts = between(
+            40,
+            6,
+            &Pattern::CrossRack {
+                pick,
+                senders: Senders::All,
+                scope: RackScope::All,
+            },
+        );
+        let relations = &drafts[0].relations;
+        let clients: BTreeSet<_> = relations.iter().map(|r| r.client).collect();
+        assert_eq!((relations.len(), clients.len()), (40, 40));
+        let lanes: BTreeSet<_> = relations.iter().map(|r| r.lane).collect();
+        assert_eq!(lanes, BTreeSet::from([Some(0), Some(1), Some(2)]));
+        let of = |server: u32| relations.iter().filter(|r| r.server.0 == server).count();
+        let shares: BTreeSet<usize> = (40..46).map(of).collect();
+        assert!(shares.len() > 1, "draws collide: {shares:?}");
+    }
+
+    #[test]
+    fn paths_are_measured_again_by_the_same_pairs() {
+        let inventory = flat(7);
+        let sides = two_sets(4, 3);
+        let site = Site {
+            roles: Some(&sides),
+            ..site(&inventory, 3)
+        };
+        let drafts = laid_out(&Pattern::Paths { shifts: 2 }, &site, 5);
+        assert_eq!(drafts.len(), 6);
+        for (first, again) in [(0, 2), (1, 3), (0, 4), (1, 5)] {
+            assert_eq!(drafts[first].relations, drafts[again].relations);
+        }
+        assert_ne!(drafts[0].relations, drafts[1].relations);
+    }
+
+    /// What is refused for its size is what would be laid out, not every client with every server.
+    #[test]
+    fn the_bound_is_that_of_the_pattern() {
+        let sides = two_sets(1000, 1000);
+        assert_eq!(most_relations(&Pattern::Permutation, &sides), 1000);
+        assert_eq!(most_relations(&Pattern::FanIn, &sides), 1_000_000);
+        let mode = MeshMode::Isolated;
+        let max_rounds = Some(30);
+        let sampled = Pattern::Mesh { mode, max_rounds };
+        assert_eq!(most_relations(&sampled, &sides), 30_000);
     }
 
     #[test]

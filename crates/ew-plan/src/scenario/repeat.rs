@@ -75,7 +75,7 @@ fn samples(node: &Node, key: &str) -> Result<u32, ScenarioError> {
     })
 }
 
-/// `5%`, `5%` or `0.05`, as a share.
+/// `5%` or `0.05`, as a share.
 pub(super) fn width(node: &Node, key: &str) -> Result<f64, ScenarioError> {
     let word = text(node, key)?;
     let share = match word.strip_suffix('%') {

@@ -68,7 +68,7 @@ struct StreamInterval {
     pmtu: Option<u32>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 struct Sum {
     start: f64,
     end: f64,
@@ -85,6 +85,8 @@ struct EndBlock {
     streams: Vec<StreamEnds>,
     sum_sent: Option<Sum>,
     sum_received: Option<Sum>,
+    /// Of UDP: all that versions before 3.11 have, with the bytes of what was sent.
+    sum: Option<Sum>,
 }
 
 /// TCP has two parts, UDP one.
@@ -121,11 +123,7 @@ impl Output {
     /// The client's own end has the intervals; the other end's figures came over iperf3's control
     /// connection.
     pub(super) fn into_ends(mut self, order: &FlowOrder) -> Result<BothEnds, FlowError> {
-        let sent = self.end.sum_sent.as_ref();
-        let received = self.end.sum_received.as_ref();
-        let (Some(sent), Some(received)) = (sent, received) else {
-            return Err(FlowError::NoTotals);
-        };
+        let (sent, received) = self.totals().ok_or(FlowError::NoTotals)?;
         if received.bytes == 0 {
             return Err(FlowError::NothingMoved { peer: order.peer });
         }
@@ -138,14 +136,26 @@ impl Output {
             sender: EndRecord {
                 intervals: sender_intervals,
                 streams: self.sender_streams(order),
-                ..end_record(sent)
+                ..end_record(&sent)
             },
             receiver: EndRecord {
                 intervals: receiver_intervals,
                 streams: self.receiver_streams(order),
-                datagrams: self.datagrams(received),
-                ..end_record(received)
+                datagrams: self.datagrams(&received),
+                ..end_record(&received)
             },
+        })
+    }
+
+    /// Sent and received.
+    fn totals(&self) -> Option<(Sum, Sum)> {
+        let end = &self.end;
+        let both = end.sum_sent.zip(end.sum_received);
+        both.or_else(|| {
+            let of_streams = end.streams.iter().flat_map(|stream| &stream.udp);
+            let bytes = of_streams.map(UdpEnds::received_bytes);
+            let bytes = bytes.fold(0, u64::saturating_add);
+            end.sum.map(|sent| (sent, Sum { bytes, ..sent }))
         })
     }
 
@@ -399,6 +409,21 @@ mod tests {
         assert_eq!((counts.received, counts.lost), (8151, 182));
         assert_eq!(ends.receiver.streams[0].bytes, ends.receiver.bytes);
         assert_eq!(ends.receiver.intervals.len(), 2);
+    }
+
+    /// As 3.9 and 3.10 print it: without the two sums.
+    #[test]
+    fn udp_of_older_versions_has_one_sum() {
+        let mut older: serde_json::Value = serde_json::from_str(UDP_REVERSE).unwrap();
+        let end = older["end"].as_object_mut().unwrap();
+        end.remove("sum_sent").unwrap();
+        end.remove("sum_received").unwrap();
+        let ends = parse(Role::Receive, &older.to_string()).unwrap();
+        assert_eq!(
+            (ends.sender.bytes, ends.receiver.bytes),
+            (10_000_800, 9_781_200)
+        );
+        assert_eq!(ends.receiver.datagrams.unwrap().lost, 182);
     }
 
     fn parse(role: Role, json: &str) -> Result<BothEnds, FlowError> {
