@@ -10,7 +10,7 @@ use ew_sys::epoll::{Epoll, Ready, Watch};
 use ew_sys::socket::choose_port_at_connect;
 use socket2::Socket;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -32,8 +32,6 @@ const TOO_SHORT_NS: u64 = 20_000_000;
 const EINPROGRESS: i32 = 115;
 const ECONNREFUSED: i32 = 111;
 const EVENTS: usize = 256;
-const EADDRINUSE: i32 = 98;
-const EADDRNOTAVAIL: i32 = 99;
 /// Chosen source ports to try before the kernel chooses.
 const PORT_ATTEMPTS: u32 = 8;
 
@@ -184,8 +182,9 @@ struct Work<'a, Report: FnMut(usize, Result<TcpStream, ConnectError>)> {
     epoll: Epoll,
     /// Ends of phases, earliest first; those that were moved since are passed over.
     timers: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Openings from here on were not begun yet.
-    next: usize,
+    /// Openings to be tried now, longest due first.
+    due: VecDeque<usize>,
+    /// Attempts.
     under_way: usize,
     over: usize,
     report: Report,
@@ -210,18 +209,26 @@ impl Opener<'_> {
                 return;
             }
         };
-        let mut work = Work {
+        self.work(openings, epoll, report).run();
+    }
+
+    fn work<'a, Report: FnMut(usize, Result<TcpStream, ConnectError>)>(
+        &'a self,
+        openings: &'a [Opening],
+        epoll: Epoll,
+        report: Report,
+    ) -> Work<'a, Report> {
+        Work {
             opener: self,
             openings,
             progress: openings.iter().map(|_| Progress::new()).collect(),
             epoll,
             timers: BinaryHeap::new(),
-            next: 0,
+            due: (0..openings.len()).collect(),
             under_way: 0,
             over: 0,
             report,
-        };
-        work.run();
+        }
     }
 
     fn begin(&self, opening: &Opening) -> io::Result<TcpStream> {
@@ -275,12 +282,12 @@ impl<Report: FnMut(usize, Result<TcpStream, ConnectError>)> Work<'_, Report> {
             if now_ns >= self.opener.deadline_ns || self.opener.cancel.is_raised() {
                 return self.give_up(now_ns);
             }
-            while self.under_way < AT_ONCE && self.next < self.openings.len() {
-                self.under_way += 1;
-                self.next += 1;
-                self.attempt(self.next - 1);
+            self.end_phases(now_ns);
+            while self.under_way < AT_ONCE
+                && let Some(index) = self.due.pop_front()
+            {
+                self.attempt(index);
             }
-            self.end_phases(monotonic_ns());
             if self.epoll.wait(&mut ready, self.patience()).is_err() {
                 // Only a shortage of memory: do not spin on it.
                 std::thread::sleep(SLICE);
@@ -300,6 +307,7 @@ impl<Report: FnMut(usize, Result<TcpStream, ConnectError>)> Work<'_, Report> {
     }
 
     fn attempt(&mut self, index: usize) {
+        self.under_way += 1;
         let now_ns = monotonic_ns();
         let opening = &self.openings[index];
         let progress = &mut self.progress[index];
@@ -386,7 +394,14 @@ impl<Report: FnMut(usize, Result<TcpStream, ConnectError>)> Work<'_, Report> {
                 continue;
             }
             match std::mem::replace(&mut self.progress[index].phase, Phase::Over) {
-                Phase::Idle => self.attempt(index),
+                Phase::Idle => {
+                    self.progress[index].phase = Phase::Idle;
+                    self.due.push_back(index);
+                }
+                // It is up, and this thread comes to it only now.
+                Phase::Connecting(socket) if socket.peer_addr().is_ok() => {
+                    self.connected(index, socket);
+                }
                 Phase::Connecting(_) => {
                     let progress = &mut self.progress[index];
                     progress.attempt_ns = (progress.attempt_ns * 2).min(LONGEST_ATTEMPT_NS);
@@ -397,7 +412,9 @@ impl<Report: FnMut(usize, Result<TcpStream, ConnectError>)> Work<'_, Report> {
         }
     }
 
+    /// Makes way for those that were not tried yet: peers that are gone do not keep them waiting.
     fn try_later(&mut self, index: usize, error: io::Error) {
+        self.under_way -= 1;
         let progress = &mut self.progress[index];
         if error.kind() == io::ErrorKind::TimedOut {
             // It is less precise than what the peer's system reported before.
@@ -454,8 +471,11 @@ impl Progress {
 
 /// Whether another socket has the port, or the connection's four numbers are still remembered
 /// (`TIME_WAIT`).
-fn is_busy(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(EADDRINUSE | EADDRNOTAVAIL))
+pub(crate) fn is_busy(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable
+    )
 }
 
 fn connect(socket: &Socket, peer: SocketAddr) -> io::Result<()> {
@@ -471,4 +491,66 @@ pub(crate) fn is_timeout(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::time::Instant;
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    fn opening(peer: SocketAddr) -> Opening {
+        let ends = Ends {
+            opener: Ipv4Addr::LOCALHOST.into(),
+            acceptor: Ipv4Addr::LOCALHOST.into(),
+        };
+        Opening::new(&Hello::Probe, ends, peer, &RunToken([7; 16]))
+    }
+
+    fn opener<'a>(settings: &'a Settings, cancel: &'a Cancel) -> Opener<'a> {
+        Opener {
+            source: Ipv4Addr::LOCALHOST.into(),
+            settings,
+            deadline_ns: monotonic_ns() + PATIENCE.as_nanos() as u64,
+            cancel,
+        }
+    }
+
+    /// This thread may come to it late: its time is over, and the connection is up.
+    #[test]
+    fn a_connection_that_is_up_is_not_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let openings = [opening(listener.local_addr().unwrap())];
+        let (settings, cancel) = (Settings::default(), Cancel::default());
+        let opener = opener(&settings, &cancel);
+        let mut work = opener.work(&openings, Epoll::new().unwrap(), |_, _| {});
+        work.attempt(0);
+        let (mut far, _) = listener.accept().unwrap();
+        work.end_phases(u64::MAX);
+        assert!(matches!(work.progress[0].phase, Phase::Acknowledging(..)));
+        far.set_read_timeout(Some(PATIENCE)).unwrap();
+        far.read_exact(&mut [0; HELLO_BYTES]).unwrap();
+    }
+
+    #[test]
+    fn peers_that_are_gone_keep_nobody_waiting() {
+        let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut openings = vec![opening(gone.unwrap()); AT_ONCE];
+        openings.push(opening(listener.local_addr().unwrap()));
+        let (settings, cancel) = (Settings::default(), Cancel::default());
+        let opener = opener(&settings, &cancel);
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| opener.run(&openings, |_, _| {}));
+            listener.set_nonblocking(true).unwrap();
+            while listener.accept().is_err() {
+                assert!(began.elapsed() < PATIENCE, "it was never tried");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            cancel.raise();
+        });
+    }
 }

@@ -1,5 +1,6 @@
 //! A stream's counters.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -84,12 +85,10 @@ impl ByteTotals {
 
     /// Moves counters that nobody writes to any more into the sums.
     pub(crate) fn close(&self, streams: &[Arc<StreamCounters>]) {
+        let closed: HashSet<_> = streams.iter().map(Arc::as_ptr).collect();
         let mut totals = self.lock();
-        totals.running.retain(|running| {
-            !streams
-                .iter()
-                .any(|counters| Arc::ptr_eq(running, counters))
-        });
+        let is_open = |running: &Arc<_>| !closed.contains(&Arc::as_ptr(running));
+        totals.running.retain(is_open);
         for counters in streams {
             totals.closed_sent_bytes += counters.sent_bytes();
             totals.closed_received_bytes += counters.received_bytes();

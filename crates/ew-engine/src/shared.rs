@@ -63,7 +63,7 @@ pub(crate) struct ThreadTimes {
 }
 
 impl RoundShared {
-    /// Whether machines shall stop.
+    /// Whether machines shall stop. A round that is given up stops, too, a moment later.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
@@ -73,7 +73,7 @@ impl RoundShared {
         self.window_open.load(Ordering::Acquire)
     }
 
-    /// Whether the round is stopped or given up.
+    /// Whether the round is stopped or given up. Takes a lock: not for every message.
     pub(crate) fn is_over(&self) -> bool {
         self.is_stopping() || self.cancel.is_raised()
     }

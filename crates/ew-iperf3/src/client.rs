@@ -5,7 +5,7 @@ use crate::control::{ANSWER_NS, Control, Heard};
 use crate::error::Error;
 use crate::goal::Goal;
 use crate::net::Route;
-use crate::report::{Connected, Event, Head, Observer, Role};
+use crate::report::{Event, Head, Observer, Role};
 use crate::running::{Bounds, Ending, Running};
 use crate::stream::{EndOptions, Stream};
 use crate::wire::cookie::Cookie;
@@ -20,6 +20,7 @@ use ew_sys::clock::{monotonic_ns, realtime_ns};
 use ew_sys::thread::run_on_cpu;
 use socket2::{SockRef, Socket};
 use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -28,16 +29,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 const SETUP_NS: u64 = 60 * SECOND_NS;
 /// The server works out its results after the end; many streams of a slow host take a while.
 const RESULTS_NS: u64 = 30 * SECOND_NS;
-/// When a greeting of a UDP stream is sent, after the first: it may be lost, and iperf3's servers
-/// answer one only.
-const GREETINGS_AFTER: [Duration; 4] = [
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-    Duration::from_secs(8),
-    Duration::from_secs(16),
-];
-/// Datagrams of a sender that was faster than its reply, per stream and wait.
-const EARLY_DATAGRAMS: usize = 64;
+/// How long the answer to each greeting of a UDP stream is waited for: one of them may be lost, and
+/// iperf3's servers answer the first only.
+const ANSWERED_AFTER_NS: [u64; 4] = [2 * SECOND_NS, 4 * SECOND_NS, 8 * SECOND_NS, 16 * SECOND_NS];
 
 /// A test to be done.
 #[derive(Clone, Debug)]
@@ -140,7 +134,7 @@ impl Client<'_> {
                 Error::ControlClosed if self.options.auth.is_some() => Error::Unauthorized,
                 other => other,
             })?;
-        let goal = Goal::new(self.params.end).map_err(Error::Init)?;
+        let goal = Goal::of(&self.params).map_err(Error::Init)?;
         let mut running = Running::new(self.params.clone(), goal, self.options.end.clone(), true);
         let streams = self.create_streams()?;
         self.expect(State::TestStart)?;
@@ -149,7 +143,9 @@ impl Client<'_> {
             .observe(&Event::Started(Box::new(self.head(&running.streams)?)));
         self.expect(State::TestRunning)?;
         let ending = running.run(&self.control, self.bounds(), self.observer);
-        running.last_interval(self.bounds(), self.observer);
+        let end_ns = running.work.goal.reached_ns();
+        let end_ns = end_ns.unwrap_or_else(monotonic_ns);
+        running.last_interval(end_ns, self.bounds(), self.observer);
         let result = match ending {
             Ok(ending) => self.end(ending, &mut running),
             Err(error) => Err(error),
@@ -218,7 +214,7 @@ impl Client<'_> {
             let socket = self.options.route.stream(&self.params, index)?;
             match self.params.protocol {
                 Protocol::Tcp => introduce(&socket, &self.cookie)?,
-                Protocol::Udp => greet(&socket)?,
+                Protocol::Udp => greet(&socket, &self.control)?,
             }
             streams.push(Stream::new(index, index < senders, socket));
         }
@@ -226,21 +222,17 @@ impl Client<'_> {
     }
 
     fn head(&self, streams: &[Stream]) -> Result<Head, Error> {
-        let server = self.options.route.server;
-        let connected = streams.iter().map(|stream| Connected::of(stream, server));
-        let connected = connected.collect::<Result<_, _>>();
-        let first = streams.first().map(|stream| &stream.socket);
+        let (control, server) = (self.control.stream(), self.options.route.server);
         Ok(Head {
-            role: Role::Client,
-            params: self.params.clone(),
             host: self.options.host.clone(),
-            port: self.options.route.server.port(),
-            cookie: self.cookie.to_string(),
-            started_unix_ms: realtime_ns() / 1_000_000,
-            control_mss_bytes: control_mss_bytes(&self.control),
-            send_buffer_bytes: first.and_then(|s| s.send_buffer_size().ok()).unwrap_or(0),
-            receive_buffer_bytes: first.and_then(|s| s.recv_buffer_size().ok()).unwrap_or(0),
-            streams: connected.map_err(Error::StreamConnect)?,
+            ..Head::of(
+                Role::Client,
+                &self.params,
+                &self.cookie,
+                control,
+                server,
+                streams,
+            )?
         })
     }
 
@@ -297,20 +289,17 @@ fn introduce(socket: &Socket, cookie: &Cookie) -> Result<(), Error> {
     Ok(())
 }
 
-/// A UDP stream makes itself known and waits for the answer.
-fn greet(socket: &Socket) -> Result<(), Error> {
-    for patience in GREETINGS_AFTER {
+/// A UDP stream makes itself known and waits for the answer. A server that goes on has heard all of
+/// them, and one that gives up is heard after that.
+fn greet(socket: &Socket, control: &Control<'_>) -> Result<(), Error> {
+    socket.set_nonblocking(true).map_err(Error::StreamConnect)?;
+    for patience_ns in ANSWERED_AFTER_NS {
         socket.send(&GREETING).map_err(Error::StreamConnect)?;
-        socket
-            .set_read_timeout(Some(patience))
-            .map_err(Error::StreamConnect)?;
-        let mut answer = [0; 64];
-        for _ in 0..EARLY_DATAGRAMS {
-            match (&*socket).read(&mut answer) {
-                Ok(count) if is_reply(&answer[..count]) => return Ok(()),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(Error::StreamConnect(error)),
+        let deadline_ns = monotonic_ns() + patience_ns;
+        while let left_ns @ 1.. = deadline_ns.saturating_sub(monotonic_ns()) {
+            let ready = control.wait(left_ns, Some(socket.as_fd()))?;
+            if ready.first() == Some(&true) || is_answered(socket)? {
+                return Ok(());
             }
         }
     }
@@ -319,4 +308,14 @@ fn greet(socket: &Socket) -> Result<(), Error> {
         "no answer from the server; is UDP let through to its port?",
     );
     Err(Error::StreamConnect(silent))
+}
+
+/// Datagrams of a sender that was faster than its answer are passed over.
+fn is_answered(mut socket: &Socket) -> Result<bool, Error> {
+    let mut answer = [0; 64];
+    match socket.read(&mut answer) {
+        Ok(count) => Ok(is_reply(&answer[..count])),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(error) => Err(Error::StreamConnect(error)),
+    }
 }

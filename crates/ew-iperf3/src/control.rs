@@ -183,7 +183,12 @@ impl<'stop> Control<'stop> {
         }
     }
 
-    fn wait(&self, wait_ns: u64, other: Option<BorrowedFd<'_>>) -> Result<Vec<bool>, Error> {
+    /// Whether there is something to hear, and whether the other has something to read.
+    pub(crate) fn wait(
+        &self,
+        wait_ns: u64,
+        other: Option<BorrowedFd<'_>>,
+    ) -> Result<Vec<bool>, Error> {
         let read = |fd| Interest { fd, write: false };
         let mut interests = vec![read(self.stream.as_fd())];
         interests.extend(other.map(read));

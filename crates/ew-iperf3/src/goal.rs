@@ -1,6 +1,6 @@
 //! A test that ends after so many bytes or blocks: shared by all streams of one end.
 
-use crate::wire::params::End;
+use crate::wire::params::{End, Params, Protocol};
 use ew_sys::clock::monotonic_ns;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -37,7 +37,17 @@ impl Goal {
     }
 
     /// The client's limit.
-    pub(crate) fn new(end: End) -> io::Result<Self> {
+    pub(crate) fn of(params: &Params) -> io::Result<Self> {
+        Self::new(match params.end {
+            // Blocks of a stream of bytes arrive in pieces of any size.
+            End::Blocks(blocks) if params.protocol == Protocol::Tcp => {
+                End::Bytes(blocks.saturating_mul(params.block_bytes as u64))
+            }
+            end => end,
+        })
+    }
+
+    fn new(end: End) -> io::Result<Self> {
         let (ring, bell) = UnixStream::pair()?;
         ring.set_nonblocking(true)?;
         bell.set_nonblocking(true)?;
@@ -178,6 +188,23 @@ mod tests {
         assert_eq!(granted, [100, 100, 0]);
         goal.note_received(1);
         goal.note_received(1);
+        assert!(goal.reached_ns().is_some());
+    }
+
+    #[test]
+    fn pieces_of_a_tcp_streams_blocks_are_no_blocks() {
+        let params = Params {
+            end: End::Blocks(2),
+            block_bytes: 100,
+            ..Params::default()
+        };
+        let goal = Goal::of(&params).unwrap();
+        goal.arm();
+        for _ in 0..19 {
+            goal.note_received(10);
+        }
+        assert_eq!(goal.reached_ns(), None);
+        goal.note_received(10);
         assert!(goal.reached_ns().is_some());
     }
 

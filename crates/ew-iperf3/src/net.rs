@@ -32,7 +32,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// The control connection, with the test's type of service as iperf3 has it since 3.18.
+    /// The control connection.
     pub(crate) fn control(&self) -> Result<TcpStream, Error> {
         let socket = self.socket(Type::STREAM, 0).map_err(Error::Connect)?;
         let server = SockAddr::from(self.server);
@@ -134,9 +134,12 @@ pub(crate) fn udp_pair(local: SocketAddr, peer: SocketAddr) -> io::Result<UdpSoc
     Ok(socket.into())
 }
 
-/// IPv4 where it is IPv4 in IPv6's clothes.
+/// IPv4 where it is IPv4 in IPv6's clothes. A link-local address keeps its interface.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => SocketAddr::new(ip.into(), address.port()),
+        IpAddr::V6(_) => address,
+    }
 }
 
 /// A socket's two addresses. Of one whose peer has gone already, the peer's is known otherwise.
@@ -230,5 +233,18 @@ fn unspecified_like(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ipv4_in_ipv6_is_changed() {
+        let link_local = SocketAddrV6::new("fe80::1".parse().unwrap(), 5201, 0, 3);
+        assert_eq!(canonical(link_local.into()), link_local.into());
+        let mapped: SocketAddr = "[::ffff:198.18.0.1]:5201".parse().unwrap();
+        assert_eq!(canonical(mapped), "198.18.0.1:5201".parse().unwrap());
     }
 }

@@ -129,9 +129,13 @@ impl Running {
         ending
     }
 
-    /// The last interval, up to the end.
-    pub(crate) fn last_interval(&mut self, bounds: Bounds, observer: &mut dyn Observer) {
-        let end_ns = self.work.goal.reached_ns().unwrap_or_else(monotonic_ns);
+    /// The last interval, up to the end (CLOCK_MONOTONIC).
+    pub(crate) fn last_interval(
+        &mut self,
+        end_ns: u64,
+        bounds: Bounds,
+        observer: &mut dyn Observer,
+    ) {
         let Some(meter) = &mut self.meter else {
             return;
         };

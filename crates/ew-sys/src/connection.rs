@@ -1,7 +1,7 @@
 //! TCP connections that live for one exchange only, made and ended by the tens of thousands in a
 //! second.
 
-use crate::transfer::set_option;
+use crate::socket_option::set_option;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};

@@ -1,7 +1,7 @@
 //! Many datagrams with one system call: sendmmsg(2), recvmmsg(2), and trains that pass the kernel
 //! as one (udp(7)).
 
-use crate::transfer::set_option;
+use crate::socket_option::set_option;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd};

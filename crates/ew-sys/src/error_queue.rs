@@ -1,6 +1,7 @@
 //! What the kernel reports about a socket besides its data: `MSG_ERRQUEUE` of recvmsg(2),
 //! `struct sock_extended_err` of include/uapi/linux/errqueue.h.
 
+use crate::socket_option::set_option;
 use std::io;
 use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -44,20 +45,7 @@ pub fn keep_icmp_errors(socket: &impl AsFd, is_ipv4: bool) -> io::Result<()> {
         false => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
     };
     let on: libc::c_int = 1;
-    // SAFETY: the pointer and the length describe one c_int that lives through the call.
-    let status = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            level,
-            option,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    match status {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    set_option(socket, level, option, on)
 }
 
 /// Who sent an ICMP error about the socket's packets, the oldest that is there; never waits. For a

@@ -37,6 +37,8 @@ pub mod sock_diag;
 #[cfg(target_os = "linux")]
 pub mod socket;
 #[cfg(target_os = "linux")]
+mod socket_option;
+#[cfg(target_os = "linux")]
 pub mod thread;
 #[cfg(target_os = "linux")]
 pub mod transfer;

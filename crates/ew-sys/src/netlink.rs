@@ -4,10 +4,10 @@
 //! Layouts are those of include/uapi/linux/netlink.h. Answers are parsed as untrusted bytes: a
 //! message that does not fit is skipped, never trusted.
 
+use crate::socket_option::set_option;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, Read};
 use std::mem::size_of;
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// The kernel fills at most this much in one answer (32 KiB); events are smaller.
@@ -61,19 +61,8 @@ impl Netlink {
     pub fn join(&mut self, group: u32) -> io::Result<()> {
         // What is granted is enough or is not: losses are reported.
         let _ = self.socket.set_recv_buffer_size(EVENT_BUFFER_BYTES);
-        // SAFETY: the pointer and the length describe one u32 that lives through the call.
-        let status = unsafe {
-            libc::setsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_NETLINK,
-                libc::NETLINK_ADD_MEMBERSHIP,
-                (&raw const group).cast(),
-                size_of::<u32>() as libc::socklen_t,
-            )
-        };
-        if status < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let option = libc::NETLINK_ADD_MEMBERSHIP;
+        set_option(&self.socket, libc::SOL_NETLINK, option, group)?;
         self.socket.set_nonblocking(true)
     }
 

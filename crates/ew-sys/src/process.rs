@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 #[cfg(target_os = "linux")]
 use std::time::Duration;
 
@@ -25,13 +26,33 @@ pub enum Signal {
     Kill,
 }
 
+/// What [`restore_signals`] has put aside: a signal and its action.
+static PUT_ASIDE: Mutex<Vec<(libc::c_int, libc::sigaction)>> = Mutex::new(Vec::new());
+
 /// Gives SIGINT, SIGTERM and SIGHUP their default action back, which ends the process. What has
-/// taken them over, such as a runtime, hears of them no more.
+/// taken them over, such as a runtime, hears of them no more until [`retake_signals`].
 pub fn restore_signals() {
+    // SAFETY: a sigaction is integers and pointers, for which all zeroes is a value: SIG_DFL with
+    // no flags and an empty mask.
+    let default: libc::sigaction = unsafe { std::mem::zeroed() };
+    let mut put_aside = PUT_ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: SIG_DFL is a valid action for any of them, and no handler is installed. It cannot
-        // fail for them.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        let mut before = default;
+        // SAFETY: both are valid sigactions, one to read from and one to write to, and no handler
+        // is installed. It cannot fail for these signals.
+        unsafe { libc::sigaction(signal, &raw const default, &raw mut before) };
+        if before.sa_sigaction != libc::SIG_DFL {
+            put_aside.push((signal, before));
+        }
+    }
+}
+
+/// Undoes [`restore_signals`]: a runtime sets its handlers once for the whole process.
+pub fn retake_signals() {
+    let mut put_aside = PUT_ASIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    for (signal, action) in put_aside.drain(..) {
+        // SAFETY: the action was in force for this signal before, as the kernel reported it.
+        unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
     }
 }
 
@@ -314,6 +335,29 @@ mod tests {
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
         // The grandchild held the pipe: its end proves that the grandchild is gone as well.
         assert_eq!(io::Read::read(&mut output, &mut line).unwrap(), 0);
+    }
+
+    #[test]
+    fn signals_are_given_back_and_retaken() {
+        extern "C" fn ours(_: libc::c_int) {}
+        let action = |new: *const libc::sigaction| {
+            // SAFETY: all zeroes is a sigaction; the handler does nothing, and the signal is one
+            // that no other test uses.
+            unsafe {
+                let mut before: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(libc::SIGHUP, new, &raw mut before);
+                before.sa_sigaction
+            }
+        };
+        // SAFETY: all zeroes is a sigaction.
+        let mut handler: libc::sigaction = unsafe { std::mem::zeroed() };
+        handler.sa_sigaction = ours as *const () as libc::sighandler_t;
+        action(&raw const handler);
+        restore_signals();
+        restore_signals();
+        assert_eq!(action(std::ptr::null()), libc::SIG_DFL);
+        retake_signals();
+        assert_eq!(action(std::ptr::null()), handler.sa_sigaction);
     }
 
     #[test]

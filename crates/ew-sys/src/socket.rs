@@ -1,5 +1,6 @@
 //! Socket options and TCP_INFO, and waiting for several sockets at once.
 
+use crate::socket_option::{get_option, set_option};
 use ew_model::record::TcpInfo;
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -45,27 +46,15 @@ pub struct Interest<'fd> {
 /// # Errors
 /// The system's, for example when it is no Unix socket.
 pub fn peer_user(socket: &impl AsFd) -> io::Result<u32> {
-    let mut credentials = libc::ucred {
+    let nobody = libc::ucred {
         pid: 0,
         uid: u32::MAX,
         gid: u32::MAX,
     };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: `credentials` is plain integers and `length` is its size; the kernel writes at most
-    // that much.
-    let status = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut credentials).cast(),
-            &raw mut length,
-        )
-    };
-    match status {
-        0 => Ok(credentials.uid),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+    // SAFETY: plain integers.
+    let (credentials, _) = unsafe { get_option(socket, level, name, nobody)? };
+    Ok(credentials.uid)
 }
 
 /// Reads `TCP_INFO`. Fields the running kernel does not return are `None`.
@@ -91,40 +80,17 @@ pub fn tcp_received_bytes(socket: &impl AsFd) -> io::Result<Option<u64>> {
 
 /// The structure, and how much of it the kernel filled.
 fn raw_tcp_info(socket: &impl AsFd) -> io::Result<(RawTcpInfo, usize)> {
-    let mut raw = RawTcpInfo::default();
-    let mut length = size_of::<RawTcpInfo>() as libc::socklen_t;
-    // SAFETY: `raw` is plain integers and `length` is its size; the kernel writes at most that
-    // much.
-    let status = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            (&raw mut raw).cast(),
-            &raw mut length,
-        )
-    };
-    match status {
-        0 => Ok((raw, length as usize)),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+    // SAFETY: plain integers.
+    unsafe { get_option(socket, level, name, RawTcpInfo::default()) }
 }
 
 /// `SO_SNDBUF` of socket(7).
 fn send_buffer_bytes(socket: &impl AsFd) -> Option<u64> {
-    let mut bytes: libc::c_int = 0;
-    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the pointer and the length describe one c_int that lives through the call.
-    let status = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_SNDBUF,
-            (&raw mut bytes).cast(),
-            &raw mut length,
-        )
-    };
-    (status == 0).then(|| u64::try_from(bytes).ok())?
+    let initial: libc::c_int = 0;
+    // SAFETY: a plain integer.
+    let read = unsafe { get_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, initial) };
+    u64::try_from(read.ok()?.0).ok()
 }
 
 /// Lets many connections to different peers share a local port: the port is chosen at connect, not
@@ -134,39 +100,18 @@ fn send_buffer_bytes(socket: &impl AsFd) -> Option<u64> {
 /// The system's, on kernels before 4.2.
 pub fn choose_port_at_connect(socket: &impl AsFd) -> io::Result<()> {
     let on: libc::c_int = 1;
-    // SAFETY: the pointer and the length describe one c_int that lives through the call.
-    let status = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_BIND_ADDRESS_NO_PORT,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if status < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    let name = libc::IP_BIND_ADDRESS_NO_PORT;
+    set_option(socket, libc::IPPROTO_IP, name, on)
 }
 
 /// The CPU that last handled a packet of this socket (`SO_INCOMING_CPU`, socket(7)). `None` before
 /// the first.
 #[must_use]
 pub fn incoming_cpu(socket: &impl AsFd) -> Option<usize> {
-    let mut cpu: libc::c_int = -1;
-    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: `cpu` is a valid c_int to write to, and `length` is its size.
-    let status = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_INCOMING_CPU,
-            (&raw mut cpu).cast(),
-            &raw mut length,
-        )
-    };
-    usize::try_from(cpu).ok().filter(|_| status == 0)
+    let nowhere: libc::c_int = -1;
+    // SAFETY: a plain integer.
+    let read = unsafe { get_option(socket, libc::SOL_SOCKET, libc::SO_INCOMING_CPU, nowhere) };
+    usize::try_from(read.ok()?.0).ok()
 }
 
 /// Whether a connection is multipath TCP and has not fallen back to plain TCP: only then the kernel
@@ -176,20 +121,9 @@ pub fn is_multipath(socket: &impl AsFd) -> bool {
     const SOL_MPTCP: libc::c_int = 284;
     const MPTCP_INFO: libc::c_int = 1;
     // As long as the struct is on any kernel; its content is not read.
-    let mut info = [0_u64; 32];
-    let mut length = size_of_val(&info) as libc::socklen_t;
-    // SAFETY: `info` is plain integers and `length` is its size; the kernel writes at most that
-    // much.
-    let status = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            SOL_MPTCP,
-            MPTCP_INFO,
-            info.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    status == 0
+    let info = [0_u64; 32];
+    // SAFETY: plain integers.
+    unsafe { get_option(socket, SOL_MPTCP, MPTCP_INFO, info) }.is_ok()
 }
 
 /// Waits until a socket is ready, has failed or was closed by its peer, or the time is over. One
@@ -199,6 +133,35 @@ pub fn is_multipath(socket: &impl AsFd) -> bool {
 /// The system's, for example when there are more sockets than the process may open.
 pub fn wait_ready(interests: &[Interest<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
     let mut entries: Vec<libc::pollfd> = interests.iter().map(poll_entry).collect();
+    poll(&mut entries, timeout)?;
+    Ok(entries.iter().map(|entry| entry.revents != 0).collect())
+}
+
+/// The same for reading, from `MOST` sockets at most, and without allocating: whether the first one
+/// is ready.
+///
+/// # Errors
+/// The system's.
+pub fn await_readable<'fd, const MOST: usize>(
+    sockets: impl Iterator<Item = BorrowedFd<'fd>>,
+    timeout: Duration,
+) -> io::Result<bool> {
+    // poll(2) ignores what is no descriptor.
+    let nobody = libc::pollfd {
+        fd: -1,
+        events: 0,
+        revents: 0,
+    };
+    let mut entries = [nobody; MOST];
+    for (entry, fd) in entries.iter_mut().zip(sockets) {
+        *entry = poll_entry(&Interest { fd, write: false });
+    }
+    poll(&mut entries, timeout)?;
+    Ok(entries.first().is_some_and(|entry| entry.revents != 0))
+}
+
+/// poll(2). Nothing has happened after a signal.
+fn poll(entries: &mut [libc::pollfd], timeout: Duration) -> io::Result<()> {
     // Rounded up, so that a wait for less than a millisecond is not a busy loop.
     let timeout_ms = timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as libc::c_int;
     // SAFETY: `entries` is a valid array of its own length; every fd is borrowed for the call.
@@ -209,16 +172,12 @@ pub fn wait_ready(interests: &[Interest<'_>], timeout: Duration) -> io::Result<V
             timeout_ms,
         )
     };
-    if status < 0 {
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
+    let error = io::Error::last_os_error();
+    match status {
+        ..0 if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        ..0 => Err(error),
+        _ => Ok(()),
     }
-    Ok(entries
-        .iter()
-        .map(|e| status > 0 && e.revents != 0)
-        .collect())
 }
 
 fn poll_entry(interest: &Interest<'_>) -> libc::pollfd {
@@ -462,6 +421,18 @@ mod tests {
         ];
         let ready = wait_ready(&interests, Duration::from_secs(5)).unwrap();
         assert_eq!(ready, [false, true]);
+    }
+
+    #[test]
+    fn the_first_of_some_sockets_is_readable_or_not() {
+        let (mut near, far) = connected_pair();
+        let (silent, _other) = connected_pair();
+        near.write_all(b"x").unwrap();
+        let both = [far.as_fd(), silent.as_fd()];
+        let patience = Duration::from_secs(5);
+        assert!(await_readable::<3>(both.into_iter(), patience).unwrap());
+        assert!(!await_readable::<3>(both.into_iter().rev(), patience).unwrap());
+        assert!(!await_readable::<1>([silent.as_fd()].into_iter(), Duration::ZERO).unwrap());
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Moving bytes with less work than send(2) and recv(2) do: from a file, into nothing, at a pace
 //! the kernel keeps.
 
+use crate::socket_option::set_option;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::mem::size_of;
 use std::net::Ipv6Addr;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -200,28 +200,6 @@ pub fn reserve_flow_label(socket: &impl AsFd, peer: Ipv6Addr, label: u32) -> io:
     )?;
     let on: libc::c_int = 1;
     set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_FLOWINFO_SEND, on)
-}
-
-pub(crate) fn set_option<T: Copy>(
-    socket: &impl AsFd,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: T,
-) -> io::Result<()> {
-    // SAFETY: the pointer and the length describe one value that lives through the call.
-    let status = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    };
-    if status < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
 }
 
 #[cfg(test)]

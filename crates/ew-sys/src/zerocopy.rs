@@ -3,8 +3,8 @@
 //! (include/uapi/linux/tcp.h).
 
 use crate::error_queue::{Notification, next_notification};
+use crate::socket_option::{get_option, set_option};
 use std::io;
-use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// `SO_EE_ORIGIN_ZEROCOPY` of include/uapi/linux/errqueue.h.
@@ -43,7 +43,7 @@ pub struct ReceiveMapping {
 unsafe impl Send for ReceiveMapping {}
 
 /// `struct tcp_zerocopy_receive` of include/uapi/linux/tcp.h up to `flags`.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct RawReceive {
     address: u64,
@@ -62,20 +62,7 @@ struct RawReceive {
 /// The kernel has no `SO_ZEROCOPY` (4.14) or not for this socket.
 pub fn allow_zerocopy(socket: &impl AsFd) -> io::Result<()> {
     let on: libc::c_int = 1;
-    // SAFETY: the pointer and the length describe one c_int that lives through the call.
-    let status = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ZEROCOPY,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if status < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY, on)
 }
 
 /// Sends from the caller's pages. What is sent is what is in the pages when the network takes them,
@@ -141,25 +128,17 @@ impl ReceiveMapping {
     /// # Errors
     /// The system's; EIO at the peer's end of stream.
     pub fn receive(&mut self, socket: &impl AsFd) -> io::Result<Mapped> {
-        let mut raw = RawReceive {
+        let wanted = RawReceive {
             address: self.address as u64,
             length: self.length as u32,
             ..RawReceive::default()
         };
-        let mut length = size_of::<RawReceive>() as libc::socklen_t;
-        // SAFETY: `raw` has `length` bytes, and names a range that is this mapping's and
-        // nobody's else.
-        let status = unsafe {
-            libc::getsockopt(
-                socket.as_fd().as_raw_fd(),
-                libc::IPPROTO_TCP,
-                TCP_ZEROCOPY_RECEIVE,
-                (&raw mut raw).cast(),
-                &raw mut length,
-            )
-        };
-        if status < 0 {
-            return Err(io::Error::last_os_error());
+        let (level, name) = (libc::IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE);
+        // SAFETY: plain integers, which name a range that is this mapping's and nobody's else.
+        let (raw, _) = unsafe { get_option(socket, level, name, wanted)? };
+        // Newer kernels hand on a reset here, once.
+        if raw.err != 0 {
+            return Err(io::Error::from_raw_os_error(-raw.err));
         }
         Ok(Mapped {
             mapped_bytes: raw.length as usize,
@@ -178,8 +157,9 @@ impl Drop for ReceiveMapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::socket::{Interest, wait_ready};
     use std::io::{Read, Write};
-    use std::mem::offset_of;
+    use std::mem::{offset_of, size_of};
     use std::net::{TcpListener, TcpStream};
 
     #[test]
@@ -223,6 +203,25 @@ mod tests {
         far.peek(&mut [0]).unwrap();
         let part = mapping.receive(&far).unwrap();
         assert_eq!((part.mapped_bytes, part.unmapped_bytes), (0, 1000));
+    }
+
+    #[test]
+    fn a_reset_is_an_error() {
+        let (near, far) = connected_pair();
+        let mut mapping = match ReceiveMapping::new(&far, 1 << 20) {
+            Ok(mapping) => mapping,
+            Err(error) => return println!("skipped: this kernel cannot map sockets: {error}"),
+        };
+        let near = socket2::Socket::from(near);
+        near.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+        drop(near);
+        let interest = Interest {
+            fd: far.as_fd(),
+            write: false,
+        };
+        wait_ready(&[interest], std::time::Duration::from_secs(5)).unwrap();
+        let error = mapping.receive(&far).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
     }
 
     fn connected_pair() -> (TcpStream, TcpStream) {

@@ -131,7 +131,7 @@ impl EventLoop<'_> {
 
     fn run(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
         let mut ready = Ready::with_capacity(EVENTS);
-        while !self.shared.is_over() && !self.has_ended(arrivals) {
+        while !self.shared.is_stopping() && !self.has_ended(arrivals) {
             let patience = self.patience(arrivals);
             self.epoll.wait(&mut ready, patience)?;
             for token in ready.tokens() {

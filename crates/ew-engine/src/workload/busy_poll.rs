@@ -27,6 +27,7 @@ impl BusyPoll {
         let is_paced = pace
             .stream_bits_per_sec
             .or(pace.flow_bits_per_sec)
+            .or(slot.stream.bits_per_sec)
             .is_some();
         match is_paced || !slot.shared.leaves_cpus {
             true => Self::lasting(0),

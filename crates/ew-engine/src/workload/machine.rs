@@ -144,6 +144,19 @@ pub(crate) enum Wait {
     Done,
 }
 
+/// The receiving end of a workload without a peer's stream.
+pub(super) struct Bystander;
+
+impl Machine for Bystander {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn step(&mut self, _io: &mut Io<'_>) -> Result<Wait, Broken> {
+        Ok(Wait::Done)
+    }
+}
+
 /// How a stream ended before it was stopped.
 #[derive(Debug)]
 pub(crate) struct Broken {

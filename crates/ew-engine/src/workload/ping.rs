@@ -16,7 +16,7 @@ mod outstanding;
 mod wire;
 
 use super::cookie;
-use super::machine::{Broken, Io, Machine, Prepared, Slot, Wait};
+use super::machine::{Broken, Bystander, Io, Machine, Prepared, Slot, Wait};
 use super::requests::{Asking, Schedule, record};
 use crate::buffer::PageBuffer;
 use crate::connect::is_timeout;
@@ -72,9 +72,6 @@ struct Pinger {
     /// What the system reported of an echo that was lost.
     reported: Option<io::Error>,
 }
-
-/// The receiving end.
-struct Bystander;
 
 impl Pings {
     pub(super) fn new(workload: &Workload) -> Result<Self, Refusal> {
@@ -152,16 +149,6 @@ impl Prepared for Pings {
 
     fn data_is_on_the_connection(&self) -> bool {
         false
-    }
-}
-
-impl Machine for Bystander {
-    fn socket(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn step(&mut self, _io: &mut Io<'_>) -> Result<Wait, Broken> {
-        Ok(Wait::Done)
     }
 }
 

@@ -10,8 +10,9 @@
 //! Routers limit the ICMP errors they send (Linux: one a second to a host after a burst of six,
 //! icmp(7)): streams begin one after the other, and a hop that does not answer is asked once more.
 
-use super::machine::{Broken, Io, Machine, Prepared, Slot, Wait};
+use super::machine::{Broken, Bystander, Io, Machine, Prepared, Slot, Wait};
 use super::requests;
+use crate::connect::is_busy;
 use crate::hello::{ACK_BYTES, Ends, HELLO_BYTES, Hello, acknowledgement, same_secret};
 use crate::stream::{Ports, Stream};
 use crate::stream_error::StreamError;
@@ -44,8 +45,6 @@ const MAX_HOPS: usize = 10;
 /// After so many hops in a row without an answer none is expected.
 const MAX_SILENT: usize = 4;
 const EINPROGRESS: i32 = 115;
-const ECONNREFUSED: i32 = 111;
-const BUSY: [i32; 2] = [98, 99];
 
 pub(super) struct Traces;
 
@@ -100,9 +99,6 @@ enum Answer {
     Refused,
     Failed,
 }
-
-/// The receiving end.
-struct Bystander;
 
 impl Tracer {
     fn new(slot: &Slot<'_>) -> Self {
@@ -179,7 +175,7 @@ impl Tracer {
                 self.ask(Probe::Syn(socket, monotonic_ns() + PATIENCE_NS));
                 Ok(())
             }
-            Err(error) if is_among(&error, &BUSY) => {
+            Err(error) if is_busy(&error) => {
                 io.stream.note(FigureNote::SourcePortBusy);
                 self.is_port_busy = true;
                 Ok(())
@@ -284,16 +280,6 @@ impl Prepared for Traces {
     }
 }
 
-impl Machine for Bystander {
-    fn socket(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn step(&mut self, _io: &mut Io<'_>) -> Result<Wait, Broken> {
-        Ok(Wait::Done)
-    }
-}
-
 impl Machine for Tracer {
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
@@ -333,7 +319,7 @@ fn answer(socket: &TcpStream, peer: SocketAddr) -> Answer {
     match socket.take_error() {
         Ok(None) if socket.peer_addr().is_ok_and(|address| address == peer) => Answer::Connected,
         Ok(None) => Answer::None,
-        Ok(Some(error)) if is_among(&error, &[ECONNREFUSED]) => Answer::Refused,
+        Ok(Some(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Answer::Refused,
         Ok(Some(_)) | Err(_) => match icmp_error_from(socket) {
             Ok(Some(router)) => Answer::Router(router),
             Ok(None) | Err(_) => Answer::Failed,
@@ -346,12 +332,6 @@ fn set_ttl(socket: &Socket, peer: SocketAddr, ttl: u32) -> io::Result<()> {
         SocketAddr::V4(_) => socket.set_ttl_v4(ttl),
         SocketAddr::V6(_) => socket.set_unicast_hops_v6(ttl),
     }
-}
-
-fn is_among(error: &io::Error, codes: &[i32]) -> bool {
-    error
-        .raw_os_error()
-        .is_some_and(|code| codes.contains(&code))
 }
 
 #[cfg(test)]

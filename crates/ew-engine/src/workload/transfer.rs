@@ -10,7 +10,7 @@ use crate::stream::Stream;
 use ew_model::record::FigureNote;
 use ew_model::workload::{ReceiveMode, SendMode};
 use ew_sys::clock::monotonic_ns;
-use ew_sys::socket::{Interest, wait_ready};
+use ew_sys::socket::await_readable;
 use ew_sys::transfer::{nameless_file, receive_discarding, send_file};
 use ew_sys::zerocopy::{ReceiveMapping, allow_zerocopy, completions, send_zerocopy};
 use std::fs::File;
@@ -230,12 +230,8 @@ fn map(
     socket: &TcpStream,
 ) -> Result<(usize, usize), Broken> {
     if io.blocks() {
-        let interest = Interest {
-            fd: socket.as_fd(),
-            write: false,
-        };
         // Not even a shortage of memory is worth more than another try.
-        let _ = wait_ready(&[interest], CALL_TIMEOUT);
+        let _ = await_readable::<1>([socket.as_fd()].into_iter(), CALL_TIMEOUT);
     }
     let got = match mapping.receive(&socket) {
         Ok(got) => got,

@@ -36,7 +36,6 @@ const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
 pub(super) const PAUSE_NS: u64 = 1_000_000;
 /// Errors that came with earlier datagrams, taken before a receive is left for later.
 const STALE_ERRORS: usize = 8;
-const ECONNREFUSED: i32 = 111;
 const ENOBUFS: i32 = 105;
 
 /// A stream's own socket.
@@ -175,7 +174,7 @@ impl Channel {
         };
         match error.raw_os_error() {
             // It reports an earlier datagram: the peer may not be ready, and may be gone.
-            Some(ECONNREFUSED) => self.check_peer().map(|()| Sent::Later),
+            _ if is_refused(&error) => self.check_peer().map(|()| Sent::Later),
             Some(ENOBUFS) => Ok(Sent::Later),
             _ if is_timeout(&error) => Ok(Sent::Full),
             _ => Err(Broken {
@@ -213,7 +212,7 @@ impl Channel {
                 Ok(count) => return Ok(count),
                 Err(error) => error,
             };
-            if !is_timeout(&error) && error.raw_os_error() != Some(ECONNREFUSED) {
+            if !is_timeout(&error) && !is_refused(&error) {
                 let action = "receive from";
                 return Err(Broken { action, error });
             }
@@ -263,6 +262,10 @@ impl Channel {
             _ => Ok(()),
         }
     }
+}
+
+fn is_refused(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionRefused
 }
 
 fn bind(slot: &Slot<'_>) -> io::Result<UdpSocket> {

@@ -4,12 +4,16 @@
 pub mod json;
 pub mod text;
 
+use crate::error::Error;
 use crate::net::ends;
 use crate::stream::Stream;
+use crate::wire::cookie::Cookie;
 use crate::wire::params::Params;
 use crate::wire::results::{CpuPercent, ServerOutput};
+use ew_sys::clock::realtime_ns;
+use socket2::SockRef;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 
 /// Which end reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +85,7 @@ pub struct Head {
     pub port: u16,
     /// The client's cookie.
     pub cookie: String,
-    /// Wall clock, seconds since 1970.
+    /// Wall clock, milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Maximum segment size of the control connection, bytes; 0 when unknown.
     pub control_mss_bytes: u32,
@@ -91,6 +95,34 @@ pub struct Head {
     pub receive_buffer_bytes: usize,
     /// All streams.
     pub streams: Vec<Connected>,
+}
+
+impl Head {
+    /// Of a test that begins now.
+    pub(crate) fn of(
+        role: Role,
+        params: &Params,
+        cookie: &Cookie,
+        control: &TcpStream,
+        peer: SocketAddr,
+        streams: &[Stream],
+    ) -> Result<Self, Error> {
+        let connected = streams.iter().map(|stream| Connected::of(stream, peer));
+        let connected = connected.collect::<Result<_, _>>();
+        let first = streams.first().map(|stream| &stream.socket);
+        Ok(Self {
+            role,
+            params: params.clone(),
+            host: peer.ip().to_string(),
+            port: peer.port(),
+            cookie: cookie.to_string(),
+            started_unix_ms: realtime_ns() / 1_000_000,
+            control_mss_bytes: SockRef::from(control).tcp_mss().unwrap_or(0),
+            send_buffer_bytes: first.and_then(|s| s.send_buffer_size().ok()).unwrap_or(0),
+            receive_buffer_bytes: first.and_then(|s| s.recv_buffer_size().ok()).unwrap_or(0),
+            streams: connected.map_err(Error::StreamConnect)?,
+        })
+    }
 }
 
 /// A connected stream.
@@ -296,8 +328,22 @@ pub struct Report {
     pub accepted: Option<SocketAddr>,
 }
 
-/// Most intervals that are kept: a day of one stream by the second.
+/// Most intervals that are kept, times streams: a day of one stream by the second.
 const MAX_KEPT_STREAM_INTERVALS: usize = 100_000;
+
+impl Report {
+    /// Keeps an interval, as long as these are not too many, each counted once per stream.
+    pub(crate) fn keep(&mut self, interval: &Interval, most_stream_intervals: usize) {
+        let most = most_stream_intervals / interval.streams.len().max(1);
+        if self.intervals.len() < most {
+            return self.intervals.push(interval.clone());
+        }
+        let cut = format!("only the first {most} intervals are reported");
+        if !self.warnings.contains(&cut) {
+            self.warnings.push(cut);
+        }
+    }
+}
 
 impl Observer for Report {
     fn observe(&mut self, event: &Event) {
@@ -305,12 +351,7 @@ impl Observer for Report {
             Event::Connecting { host, port } => self.connecting = Some((host.clone(), *port)),
             Event::Accepted { peer } => self.accepted = Some(*peer),
             Event::Started(head) => self.head = Some((**head).clone()),
-            Event::Interval(interval) => {
-                let streams = interval.streams.len().max(1);
-                if self.intervals.len() < MAX_KEPT_STREAM_INTERVALS / streams {
-                    self.intervals.push(interval.clone());
-                }
-            }
+            Event::Interval(interval) => self.keep(interval, MAX_KEPT_STREAM_INTERVALS),
             Event::Ended(ended) => self.ended = Some((**ended).clone()),
             Event::Warning(text) => self.warnings.push(text.clone()),
             Event::Failed(text) => self.error = Some(text.clone()),
@@ -346,6 +387,26 @@ mod tests {
         assert_eq!((sum.retransmits, sum.end_s), (Some(1), 2.0));
         assert_eq!(sum.lost_percent(), 25.0);
         assert_eq!(Figures::sum([]), Figures::default());
+    }
+
+    #[test]
+    fn intervals_that_are_not_kept_are_mentioned_once() {
+        let stream = StreamInterval {
+            shown: 5,
+            sends: true,
+            figures: Figures::default(),
+            tcp: None,
+        };
+        let interval = Interval {
+            omitted: false,
+            streams: vec![stream; 2],
+        };
+        let mut report = Report::default();
+        for _ in 0..5 {
+            report.keep(&interval, 7);
+        }
+        assert_eq!(report.intervals.len(), 3);
+        assert_eq!(report.warnings, ["only the first 3 intervals are reported"]);
     }
 
     #[test]

@@ -8,18 +8,19 @@ use crate::goal::Goal;
 use crate::meter::Meter;
 use crate::net;
 use crate::report::text::{TextReport, TextStyle};
-use crate::report::{Connected, Event, Head, Observer, Report, Role, Silent, json};
+use crate::report::{Event, Head, Observer, Report, Role, Silent, json};
 use crate::running::{Bounds, Ending, Running};
 use crate::stream::Stream;
-use crate::wire::datagram::reply_to;
+use crate::wire::datagram::{GREETING_BYTES, reply_to};
 use crate::wire::frame::{MAX_CLIENT_RESULTS_BYTES, MAX_PARAMS_BYTES};
 use crate::wire::params::{Direction, End, Params, Protocol};
 use crate::wire::refusal::Refusal;
 use crate::wire::results::{Results, ServerOutput};
 use crate::wire::state::State;
 use ew_sys::clock::{monotonic_ns, realtime_ns, sleep_until_ns};
-use socket2::{SockRef, Socket};
+use socket2::Socket;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -41,11 +42,21 @@ const TAIL_NS: u64 = 200_000_000;
 /// The same when the client has announced how much it sends.
 const KNOWN_TAIL_NS: u64 = 500_000_000;
 /// Nothing within this time is the end of what is coming.
-const TAIL_PAUSE: Duration = Duration::from_millis(2);
+const TAIL_PAUSE_NS: u64 = 2_000_000;
+/// The same while less has come than announced. Clients before 3.16 announce more than they send:
+/// they count every part of a block as one.
+const KNOWN_TAIL_PAUSE_NS: u64 = 50_000_000;
+/// Between two looks at what has come.
+const TAIL_LOOK: Duration = Duration::from_micros(200);
 /// A client that was refused is answered so after this time, whatever was wrong (CVE-2024-26306).
 const REFUSAL_AFTER_NS: u64 = 200_000_000;
-/// What a client gets of the server's output at most.
+/// What a client gets of the server's output at most, where that is text.
 const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+/// Where it is JSON: intervals times streams, of less than 1 kB each with their part of the sums. A
+/// client of ours takes more ([`MAX_SERVER_RESULTS_BYTES`]).
+///
+/// [`MAX_SERVER_RESULTS_BYTES`]: crate::wire::frame::MAX_SERVER_RESULTS_BYTES
+const MAX_OUTPUT_STREAM_INTERVALS: usize = 10_000;
 
 /// Serves one client from its cookie to its end.
 pub(super) fn serve(server: &Server, slot: &Slot, socket: Socket, number: u64, stop: &AtomicBool) {
@@ -102,7 +113,10 @@ impl Observer for Fork {
             Some(Kept::Text(report, text)) if text.len() < MAX_OUTPUT_BYTES => {
                 text.push_str(&report.lines(event));
             }
-            Some(Kept::Json(report)) => report.observe(event),
+            Some(Kept::Json(report)) => match event {
+                Event::Interval(interval) => report.keep(interval, MAX_OUTPUT_STREAM_INTERVALS),
+                _ => report.observe(event),
+            },
             _ => {}
         }
     }
@@ -144,10 +158,11 @@ impl<'run> Session<'run> {
         self.control.send_state(State::TestRunning)?;
         let bounds = self.bounds(&params);
         let ending = running.run(&self.control, bounds, self.observer);
-        if matches!(ending, Ok(Ending::State(State::TestEnd))) {
-            await_tail(&running);
-        }
-        running.last_interval(bounds, self.observer);
+        let end_ns = match ending {
+            Ok(Ending::State(State::TestEnd)) => await_tail(&running),
+            _ => monotonic_ns(),
+        };
+        running.last_interval(end_ns, bounds, self.observer);
         running.stop();
         let result = self.end(ending?, &running);
         if result.is_err() {
@@ -231,7 +246,7 @@ impl<'run> Session<'run> {
         let last_ns = monotonic_ns() + ALL_STREAMS_NS;
         let mut arrived = BTreeMap::new();
         while arrived.len() < wanted {
-            if let Arrival::Tcp(order, socket) = self.next_arrival(last_ns)? {
+            if let Arrival::Tcp(order, socket) = self.next_arrival(last_ns, || {})? {
                 arrived.insert(order, socket);
             }
         }
@@ -249,7 +264,8 @@ impl<'run> Session<'run> {
         let mut streams: BTreeMap<SocketAddr, usize> = BTreeMap::new();
         let mut sockets: Vec<Socket> = Vec::new();
         while sockets.len() < count(params) {
-            let Arrival::Greeting(peer, greeting) = self.next_arrival(last_ns)? else {
+            let again = || sockets.iter().for_each(answer_again);
+            let Arrival::Greeting(peer, greeting) = self.next_arrival(last_ns, again)? else {
                 continue;
             };
             // A greeting may come twice: its answer was late.
@@ -290,13 +306,15 @@ impl<'run> Session<'run> {
         Ok(turn)
     }
 
-    fn next_arrival(&self, last_ns: u64) -> Result<Arrival, Error> {
+    /// Does `meanwhile` again and again until there is one.
+    fn next_arrival(&self, last_ns: u64, meanwhile: impl Fn()) -> Result<Arrival, Error> {
         let deadline_ns = last_ns.min(monotonic_ns() + NEXT_STREAM_NS);
         loop {
             if let Some(arrival) = self.slot.next_arrival(LOOK) {
                 return Ok(arrival);
             }
             self.look_at_control(deadline_ns)?;
+            meanwhile();
         }
     }
 
@@ -349,23 +367,8 @@ impl<'run> Session<'run> {
     }
 
     fn head(&self, params: &Params, streams: &[Stream]) -> Result<Head, Error> {
-        let connected = streams
-            .iter()
-            .map(|stream| Connected::of(stream, self.peer));
-        let connected = connected.collect::<Result<_, _>>();
-        let first = streams.first().map(|stream| &stream.socket);
-        Ok(Head {
-            role: Role::Server,
-            params: params.clone(),
-            host: self.peer.ip().to_string(),
-            port: self.peer.port(),
-            cookie: self.slot.cookie().to_string(),
-            started_unix_ms: realtime_ns() / 1_000_000,
-            control_mss_bytes: SockRef::from(self.control.stream()).tcp_mss().unwrap_or(0),
-            send_buffer_bytes: first.and_then(|s| s.send_buffer_size().ok()).unwrap_or(0),
-            receive_buffer_bytes: first.and_then(|s| s.recv_buffer_size().ok()).unwrap_or(0),
-            streams: connected.map_err(Error::StreamConnect)?,
-        })
+        let (control, cookie) = (self.control.stream(), self.slot.cookie());
+        Head::of(Role::Server, params, &cookie, control, self.peer, streams)
     }
 
     fn end(&mut self, ending: Ending, running: &Running) -> Result<(), Error> {
@@ -408,6 +411,16 @@ impl<'run> Session<'run> {
     }
 }
 
+/// A client whose answer was lost greets again, and now the stream's own socket has its greeting.
+fn answer_again(socket: &Socket) {
+    let mut datagram = [0; GREETING_BYTES + 1];
+    let mut socket: &Socket = socket;
+    if let Ok(GREETING_BYTES) = socket.read(&mut datagram) {
+        let [a, b, c, d, _] = datagram;
+        let _ = socket.send(&reply_to([a, b, c, d]));
+    }
+}
+
 fn stopped() -> Error {
     Error::Interrupted("the server has terminated")
 }
@@ -424,35 +437,41 @@ fn count(params: &Params) -> usize {
 /// when all has come.
 fn goal(params: &Params) -> Result<Goal, Error> {
     let is_counted = params.protocol == Protocol::Tcp && params.direction == Direction::Forward;
-    let goal = match params.end {
-        End::Bytes(bytes) if is_counted => Goal::new(End::Bytes(bytes)),
-        // Blocks of a stream of bytes arrive in pieces of any size.
-        End::Blocks(blocks) if is_counted => {
-            Goal::new(End::Bytes(blocks.saturating_mul(params.block_bytes as u64)))
-        }
-        _ => Goal::none(),
+    let goal = match is_counted {
+        true => Goal::of(params),
+        false => Goal::none(),
     };
     goal.map_err(Error::Init)
 }
 
-/// The client's end overtakes what it has sent: takes what is still coming, all of it when its
-/// amount is known.
-fn await_tail(running: &Running) {
+/// The client's end overtakes what it has sent: takes what is still coming. Returns when the last
+/// of it came, CLOCK_MONOTONIC: silence is no part of the test.
+fn await_tail(running: &Running) -> u64 {
     let goal = &running.work.goal;
+    let begun_ns = monotonic_ns();
     let patience_ns = if goal.has_limit() {
         KNOWN_TAIL_NS
     } else {
         TAIL_NS
     };
-    let deadline_ns = monotonic_ns() + patience_ns;
-    let mut before = Meter::received_bytes(&running.streams);
-    while goal.reached_ns().is_none() && monotonic_ns() < deadline_ns {
+    let (mut last_ns, mut last_bytes) = (begun_ns, Meter::received_bytes(&running.streams));
+    loop {
         let unread = running.has_unread();
-        std::thread::sleep(TAIL_PAUSE);
-        let now = Meter::received_bytes(&running.streams);
-        if now == before && !unread && !goal.has_limit() {
-            return;
+        std::thread::sleep(TAIL_LOOK);
+        let bytes = Meter::received_bytes(&running.streams);
+        let now_ns = monotonic_ns();
+        if bytes != last_bytes {
+            (last_ns, last_bytes) = (now_ns, bytes);
         }
-        before = now;
+        let is_short = goal.has_limit() && goal.reached_ns().is_none();
+        let pause_ns = if is_short {
+            KNOWN_TAIL_PAUSE_NS
+        } else {
+            TAIL_PAUSE_NS
+        };
+        let is_quiet = !unread && now_ns - last_ns >= pause_ns;
+        if is_quiet || now_ns - begun_ns >= patience_ns {
+            return last_ns;
+        }
     }
 }

@@ -28,8 +28,6 @@ impl Refusal {
     pub const MSS: Self = Self::new(10);
     /// `IEOMIT`
     pub const OMIT: Self = Self::new(12);
-    /// `IEUNIMP`
-    pub const UNIMPLEMENTED: Self = Self::new(13);
     /// `IEBURST`
     pub const BURST: Self = Self::new(15);
     /// `IENOSCTP`

@@ -1,6 +1,6 @@
 //! The one-byte words of the control connection.
 
-/// One state byte (`iperf_api.h`). Numbers that iperf3 does not use are no state.
+/// One state byte (`iperf_api.h`). Numbers that iperf3 does not send are no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Both sides prepare: the streams are there.
@@ -21,8 +21,6 @@ pub enum State {
     ExchangeResults,
     /// Both sides have all results.
     DisplayResults,
-    /// A session that has sent nothing yet; never on the wire.
-    IperfStart,
     /// The client is through.
     IperfDone,
     /// The server takes no client now.
@@ -31,7 +29,7 @@ pub enum State {
     ServerError,
 }
 
-const WIRE: [(State, i8); 13] = [
+const WIRE: [(State, i8); 12] = [
     (State::TestStart, 1),
     (State::TestRunning, 2),
     (State::TestEnd, 4),
@@ -41,7 +39,6 @@ const WIRE: [(State, i8); 13] = [
     (State::ClientTerminate, 12),
     (State::ExchangeResults, 13),
     (State::DisplayResults, 14),
-    (State::IperfStart, 15),
     (State::IperfDone, 16),
     (State::AccessDenied, -1),
     (State::ServerError, -2),
@@ -72,7 +69,7 @@ mod tests {
     fn every_byte_is_a_state_or_none() {
         let known = (0..=u8::MAX).filter(|byte| State::from_wire(*byte).is_some());
         let known: Vec<u8> = known.collect();
-        assert_eq!(known, [1, 2, 4, 9, 10, 11, 12, 13, 14, 15, 16, 0xfe, 0xff]);
+        assert_eq!(known, [1, 2, 4, 9, 10, 11, 12, 13, 14, 16, 0xfe, 0xff]);
         for byte in known {
             assert_eq!(State::from_wire(byte).map(State::to_wire), Some(byte));
         }

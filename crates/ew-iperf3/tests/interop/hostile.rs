@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 const COOKIE: &[u8; 37] = b"abcdefghijklmnopqrstuvwxyz234567abcd\0";
 const QUIET: Duration = Duration::from_millis(300);
+const RESULTS: &str = "{\"cpu_util_total\":1,\"cpu_util_user\":1,\"cpu_util_system\":1,\"sender_has_retransmits\":0,\"streams\":[]}";
 
 /// A client that speaks byte by byte.
 struct Raw {
@@ -239,6 +240,25 @@ fn results_that_lie_are_refused() {
     still_serves(&server);
 }
 
+/// iperf3 before 3.16 counts every part of a block as one, and sends less than its blocks are.
+#[test]
+fn the_wait_for_blocks_that_never_come_is_no_part_of_the_test() {
+    let server = OurServer::start();
+    let began = Instant::now();
+    let (mut raw, mut stream) =
+        Raw::running(&server, "{\"tcp\":true,\"blockcount\":10,\"len\":1000}");
+    stream.write_all(&[0; 5000]).unwrap();
+    raw.send(&[4]);
+    assert_eq!(raw.state(), 13);
+    let waited = began.elapsed();
+    raw.send_json(RESULTS);
+    let ended = server.report().ended.unwrap();
+    let receiver = ended.streams[0].receiver.unwrap();
+    assert_eq!(receiver.bytes, 5000);
+    let silence_s = waited.as_secs_f64() - receiver.duration_s();
+    assert!(silence_s > 0.04, "{waited:?} {receiver:?}");
+}
+
 #[test]
 fn more_streams_than_announced_are_turned_away() {
     let server = OurServer::start();
@@ -289,6 +309,55 @@ fn greetings_of_unauthenticated_peers_are_not_answered() {
 }
 
 #[test]
+fn a_greeting_whose_answer_was_lost_is_answered_again() {
+    let server = OurServer::start();
+    let mut raw = Raw::accepted(&server, "{\"udp\":true,\"parallel\":2}");
+    let greet = |socket: &UdpSocket| {
+        let patience = Some(Duration::from_secs(5));
+        socket.set_read_timeout(patience).unwrap();
+        socket.send(b"9876").unwrap();
+        assert_eq!(socket.recv(&mut [0; 64]).unwrap(), 4);
+    };
+    let streams = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    for socket in &streams {
+        socket.connect(server.address).unwrap();
+    }
+    greet(&streams[0]);
+    greet(&streams[0]);
+    greet(&streams[1]);
+    assert_eq!([raw.state(), raw.state()], [1, 2]);
+}
+
+/// The last answer is lost: that the server goes on is one as well.
+#[test]
+fn a_server_that_goes_on_has_heard_the_greeting() {
+    let (listener, udp) = std::iter::repeat_with(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = UdpSocket::bind(listener.local_addr().unwrap());
+        udp.map(|udp| (listener, udp))
+    })
+    .find_map(Result::ok)
+    .unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut control, _) = listener.accept().unwrap();
+        control.read_exact(&mut [0; 37]).unwrap();
+        control.write_all(&[9, 10]).unwrap();
+        assert_eq!(udp.recv(&mut [0; 64]).unwrap(), 4);
+        control.write_all(&[1, 11]).unwrap();
+        // Until the client closes.
+        let _ = control.read_to_end(&mut Vec::new());
+    });
+    let params = Params {
+        protocol: Protocol::Udp,
+        ..Params::default()
+    };
+    let error = our_client(address, params).error.unwrap();
+    server.join().unwrap();
+    assert_eq!(error, "the server has terminated");
+}
+
+#[test]
 fn a_reverse_udp_test_ends_with_its_control_connection() {
     let server = OurServer::start();
     let params = "{\"udp\":true,\"reverse\":true,\"len\":1000,\"bandwidth\":1000000,\"time\":60}";
@@ -329,9 +398,7 @@ fn datagrams_longer_than_the_buffer_are_only_counted() {
     socket.send(&[1; 3]).unwrap();
     raw.send(&[4]);
     assert_eq!(raw.state(), 13);
-    raw.send_json(
-        "{\"cpu_util_total\":1,\"cpu_util_user\":1,\"cpu_util_system\":1,\"sender_has_retransmits\":0,\"streams\":[]}",
-    );
+    raw.send_json(RESULTS);
     let ended = server.report().ended.unwrap();
     let receiver = ended.streams[0].receiver.unwrap();
     assert_eq!(

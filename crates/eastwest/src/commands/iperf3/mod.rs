@@ -138,6 +138,8 @@ fn serve(args: &Iperf3Args, stop: &AtomicBool) -> Result<(), Reported> {
     if args.serving.daemon && std::env::var_os(IN_BACKGROUND).is_none() {
         return serve_in_background();
     }
+    // Every stream of every client has one.
+    ew_sys::process::raise_open_files_limit();
     let console = Arc::new(Console::open(args)?);
     let mut options = args.server_options()?;
     options.watcher = Some(Box::new(ShownServer::new(Arc::clone(&console), args)));

@@ -137,13 +137,15 @@ impl Shown {
 
     /// Takes an event, and prints the line of what it brought.
     fn stream(&mut self, event: &Event) {
-        let (begun, intervals) = (self.report.head.is_some(), self.report.intervals.len());
+        let begun = self.report.head.is_some();
         self.report.observe(event);
         if !begun && self.report.head.is_some() {
             self.print_part(StreamPart::Start);
         }
-        if self.report.intervals.len() > intervals {
+        if !self.report.intervals.is_empty() {
             self.print_part(StreamPart::LastInterval);
+            // A report keeps so many and no more.
+            self.report.intervals.clear();
         }
     }
 
@@ -216,5 +218,35 @@ impl Watcher for ShownServer {
         let console = Arc::clone(&self.console);
         let style = self.style.clone();
         Box::new(Shown::with_style(console, style, number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_iperf3::report::Interval;
+
+    #[test]
+    fn a_stream_of_json_has_every_interval_and_keeps_none() {
+        let path = std::env::temp_dir().join(format!("ew-json-stream-{}", std::process::id()));
+        let console = Arc::new(Console {
+            file: Some(Mutex::new(File::create(&path).unwrap())),
+            form: Form::JsonStream,
+            stamp: None,
+            port: AtomicU16::new(0),
+            active: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
+        });
+        let mut shown = Shown::with_style(console, TextStyle::default(), 0);
+        for count in 1..=3 {
+            shown.observe(&Event::Interval(Interval {
+                omitted: false,
+                streams: Vec::new(),
+            }));
+            let printed = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(printed.matches("\"event\":\"interval\"").count(), count);
+            assert!(shown.report.intervals.is_empty());
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 }

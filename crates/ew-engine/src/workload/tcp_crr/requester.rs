@@ -30,7 +30,6 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// streams share.
 const HEAD_BYTES: usize = 4096;
 const EINPROGRESS: i32 = 115;
-const EADDRNOTAVAIL: i32 = 99;
 
 pub(super) struct Requester {
     asking: Asking,
@@ -58,8 +57,11 @@ struct Route {
 
 enum Phase {
     Idle,
-    /// Since when.
-    Connecting(u64),
+    Connecting {
+        since_ns: u64,
+        /// Whether the first send waits until the connection is up.
+        send_waits: bool,
+    },
     /// Bytes sent.
     Asking(usize),
     /// Bytes received.
@@ -160,15 +162,22 @@ impl Requester {
         let Some(socket) = &self.socket else {
             return Ok(Wait::Again);
         };
-        if let Phase::Connecting(since_ns) = self.phase {
+        if let Phase::Connecting {
+            since_ns,
+            send_waits,
+        } = self.phase
+        {
             // Where the connection is not up yet this fails, or waits for it.
-            let now_ns = monotonic_ns();
+            let mut up_ns = monotonic_ns();
             let sent = send(socket, &self.head).map_err(|broken| broken.error)?;
             if sent == 0 {
                 return Ok(Wait::Socket);
             }
-            if io.in_window(now_ns) {
-                let time_ns = now_ns.saturating_sub(since_ns);
+            if send_waits {
+                up_ns = monotonic_ns();
+            }
+            if io.in_window(up_ns) {
+                let time_ns = up_ns.saturating_sub(since_ns);
                 io.tally.connect_times.record(time_ns);
             }
             self.phase = Phase::Asking(sent);
@@ -234,8 +243,11 @@ impl Requester {
         let Some(socket) = &self.socket else {
             return Ok(Some(Wait::Again));
         };
-        connect(socket, &self.route.peer.into())?;
-        self.phase = Phase::Connecting(now_ns);
+        let is_up = connect(socket, &self.route.peer.into())?;
+        self.phase = Phase::Connecting {
+            since_ns: now_ns,
+            send_waits: io.blocks() && !is_up,
+        };
         Ok(None)
     }
 
@@ -305,17 +317,19 @@ impl Route {
     }
 }
 
-/// Begins to connect, or connects, where the socket blocks and the peer answers in time.
-fn connect(socket: &TcpStream, peer: &SockAddr) -> io::Result<()> {
+/// Begins to connect, or connects, where the socket blocks and the peer answers in time. Returns
+/// whether the connection is up.
+fn connect(socket: &TcpStream, peer: &SockAddr) -> io::Result<bool> {
     match SockRef::from(socket).connect(peer) {
-        Err(error) if error.raw_os_error() == Some(EINPROGRESS) || is_timeout(&error) => Ok(()),
-        outcome => outcome,
+        Ok(()) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(EINPROGRESS) || is_timeout(&error) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
 fn explain(error: io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(EADDRNOTAVAIL) => io::Error::other(format!(
+    match error.kind() {
+        io::ErrorKind::AddrNotAvailable => io::Error::other(format!(
             "{error}: no local port is free; widen net.ipv4.ip_local_port_range on this host"
         )),
         _ => error,

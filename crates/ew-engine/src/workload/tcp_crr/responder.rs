@@ -10,7 +10,7 @@ use crate::stream::Ports;
 use crate::stream_error::StreamError;
 use ew_sys::clock::monotonic_ns;
 use ew_sys::connection::{accept_with_data, receive_now, send_before_more};
-use ew_sys::socket::{Interest, wait_ready};
+use ew_sys::socket::await_readable;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -66,7 +66,7 @@ enum Caller {
 enum Outcome {
     Answered,
     Waiting,
-    /// an unauthenticated peer, or a requester that is gone.
+    /// An unauthenticated peer, or a requester that is gone.
     Over,
 }
 
@@ -152,13 +152,9 @@ impl Responder {
         if !io.blocks() {
             return Ok(true);
         }
-        let sockets = self.socket().into_iter();
         let calls = self.waiting.iter().map(|call| call.socket.as_fd());
-        let interests: Vec<_> = (sockets.chain(calls))
-            .map(|fd| Interest { fd, write: false })
-            .collect();
-        let ready = wait_ready(&interests, CALL_TIMEOUT).map_err(cannot_accept)?;
-        Ok(ready.first().is_some_and(|ready| *ready))
+        let sockets = self.socket().into_iter().chain(calls);
+        await_readable::<{ 1 + MAX_WAITING }>(sockets, CALL_TIMEOUT).map_err(cannot_accept)
     }
 
     fn go_on_with_waiting(&mut self, io: &mut Io<'_>) {
@@ -175,7 +171,7 @@ impl Responder {
         }
     }
 
-    fn accept(&self) -> Result<Caller, Broken> {
+    fn accept(&mut self) -> Result<Caller, Broken> {
         let Some(listener) = &self.listener else {
             return Ok(Caller::Nobody);
         };
@@ -185,11 +181,20 @@ impl Responder {
         };
         match error.raw_os_error() {
             _ if is_timeout(&error) => Ok(Caller::Nobody),
-            Some(code) if OUT_OF_RESOURCES.contains(&code) => Err(cannot_accept(io::Error::other(
-                format!("{error}; raise the limit of open files (ulimit -n)"),
-            ))),
+            Some(code) if OUT_OF_RESOURCES.contains(&code) => self.make_room(&error),
             Some(EINVAL | EBADF) => Err(cannot_accept(error)),
             _ => Ok(Caller::Gone),
+        }
+    }
+
+    /// Nothing is left for another connection. The oldest that waits may be anybody's, who sends
+    /// nothing: its place is free then.
+    fn make_room(&mut self, error: &io::Error) -> Result<Caller, Broken> {
+        match self.waiting.pop_front() {
+            Some(_) => Ok(Caller::Gone),
+            None => Err(cannot_accept(io::Error::other(format!(
+                "{error}; raise the limit of open files (ulimit -n)"
+            )))),
         }
     }
 
@@ -275,7 +280,7 @@ fn busy_polls(io: &Io<'_>) -> bool {
     io.blocks() && io.shared.leaves_cpus
 }
 
-/// In this end's address, at a port that the kernel chooses.
+/// At this end's address, at a data port of this host.
 fn listen(slot: &Slot<'_>) -> io::Result<(TcpListener, u16)> {
     let (settings, peer) = (&slot.shared.settings, slot.stream.peer.ip());
     let socket = tcp_socket(slot.shared.address, settings.0.mptcp)?;
@@ -306,7 +311,26 @@ fn cannot_accept(error: io::Error) -> Broken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ew_model::workload::Workload;
     use proptest::prelude::*;
+
+    #[test]
+    fn whoever_only_waits_gives_way_where_resources_are_short() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let content = Arc::new(PageBuffer::incompressible(1));
+        let mut responder = Responder::new(Asking::new(&Workload::default()), content, 7);
+        responder.waiting.push_back(Call {
+            socket,
+            until_ns: 0,
+            received: 0,
+            sent: 0,
+        });
+        let error = io::Error::from_raw_os_error(OUT_OF_RESOURCES[0]);
+        assert!(matches!(responder.make_room(&error), Ok(Caller::Gone)));
+        assert!(responder.waiting.is_empty());
+        assert!(responder.make_room(&error).is_err());
+    }
 
     proptest! {
         #[test]
