@@ -98,10 +98,11 @@ impl AgentArgs {
 /// Why the agent ended otherwise: its controller was lost, its host's owner stopped it, or the time
 /// that the owner allows is up.
 pub fn run(args: &AgentArgs) -> anyhow::Result<()> {
+    let work_dir_free_bytes = ew_agent::leave_directory(args.remove_self);
     let dial_back = args.dial_back.map(|port| args.dial_back(port));
     match ew_agent::run(&AgentOptions {
         build: env!("CARGO_PKG_VERSION").to_owned(),
-        remove_self: args.remove_self,
+        work_dir_free_bytes,
         dial_back: dial_back.transpose()?,
     }) {
         Ending::Goodbye => Ok(()),

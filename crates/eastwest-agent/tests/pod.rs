@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails panics")]
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -62,4 +63,23 @@ fn the_routes_are_the_kernels() {
         .unwrap();
     assert!(printed.status.success());
     assert_eq!(printed.stdout, std::fs::read("/proc/net/route").unwrap());
+}
+
+#[test]
+fn an_agent_that_waits_for_its_secret_has_removed_its_file() {
+    let copy = std::env::temp_dir().join(format!("eastwest.test-{}", std::process::id()));
+    // While we had it open for writing, nobody could start it.
+    let copied = Command::new("cp")
+        .args([Path::new(env!("CARGO_BIN_EXE_eastwest-agent")), &copy])
+        .status();
+    assert!(copied.unwrap().success());
+    let mut waiting = Command::new(&copy)
+        .args(["agent", "--remove-self", "--dial-back", "9"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until("removal", || !copy.exists());
+    assert!(waiting.try_wait().unwrap().is_none());
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
 }

@@ -12,14 +12,16 @@ use ew_model::claim::Claim;
 use ew_sys::process;
 use ew_sys::socket::peer_user;
 use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use thiserror::Error;
 
 const NAME: &str = "eastwest/agent";
 /// Agents that one network namespace has at once: those of `--via local` share it.
@@ -86,11 +88,11 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// Takes the first slot that is free, and answers there until the process ends.
-    pub(crate) fn hold(inbox: &Sender<Input>) -> Self {
+    pub(crate) fn hold(inbox: &SyncSender<Input>) -> Self {
         Self::hold_in(NAME, LEFTOVER, inbox)
     }
 
-    fn hold_in(name: &str, leftover: Duration, inbox: &Sender<Input>) -> Self {
+    fn hold_in(name: &str, leftover: Duration, inbox: &SyncSender<Input>) -> Self {
         let mut slot = Self {
             name: name.into(),
             leftover,
@@ -158,23 +160,77 @@ impl Slot {
     }
 }
 
+/// An agent, or what else holds its slot, that could not be asked to end.
+#[derive(Debug, Error)]
+#[error("@{slot}: {source}; find what holds it with `ss -xlp` and end it{stopped}")]
+pub struct StopError {
+    slot: String,
+    source: io::Error,
+    /// The others, which were.
+    stopped: Stopped,
+}
+
+impl Display for Stopped {
+    /// As the end of a sentence; nothing where nobody was asked.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (position, claim) in self.agents.iter().enumerate() {
+            f.write_str(if position == 0 { "; stopped: " } else { ", " })?;
+            match claim {
+                Some(claim) => write!(f, "run {} of {}", claim.run, claim.by)?,
+                None => f.write_str("an agent without a run")?,
+            }
+        }
+        match self.denied {
+            0 => Ok(()),
+            denied => write!(f, "; {denied} of other users: stop them as root"),
+        }
+    }
+}
+
 /// Ends every agent of this network namespace that this user may end: the user's own, or all for
 /// root.
 ///
 /// # Errors
-/// The system's.
-pub fn stop_all() -> io::Result<Stopped> {
+/// [`StopError`] of the first that does not answer, when all have been asked.
+pub fn stop_all() -> Result<Stopped, StopError> {
+    stop_all_in(NAME)
+}
+
+fn stop_all_in(name: &str) -> Result<Stopped, StopError> {
     let mut stopped = Stopped::default();
+    let mut failed = None;
     for index in 0..SLOTS {
-        match ask(NAME, index, &Question::Stop) {
+        match stop(name, index) {
             Ok(Answer::Run { claim, .. }) => stopped.agents.push(Some(claim)),
             Ok(Answer::NoRun) => stopped.agents.push(None),
             Ok(Answer::Denied) => stopped.denied += 1,
             Err(error) if is_nobody(&error) => {}
-            Err(error) => return Err(error),
+            Err(error) => {
+                failed.get_or_insert((format!("{name}/{index}"), error));
+            }
         }
     }
-    Ok(stopped)
+    match failed {
+        None => Ok(stopped),
+        Some((slot, source)) => Err(StopError {
+            slot,
+            source,
+            stopped,
+        }),
+    }
+}
+
+/// On a thread of its own: it waits without a limit to be let in where nobody takes connections.
+fn stop(name: &str, index: u32) -> io::Result<Answer> {
+    let (sender, answer) = sync_channel(1);
+    let name = name.to_owned();
+    let asking = thread::Builder::new().stack_size(STACK_BYTES);
+    asking.spawn(move || {
+        // Nobody may wait for it any more.
+        let _ = sender.send(ask(&name, index, &Question::Stop));
+    })?;
+    let answer = answer.recv_timeout(2 * PATIENCE);
+    answer.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// The slot is free, or its agent ended while it was asked.
@@ -203,7 +259,7 @@ fn goes_before(first: &Claim, second: &Claim) -> bool {
 fn serve(
     mut connection: UnixStream,
     shown: &Mutex<Shown>,
-    inbox: &Sender<Input>,
+    inbox: &SyncSender<Input>,
 ) -> io::Result<()> {
     connection.set_read_timeout(Some(PATIENCE))?;
     connection.set_write_timeout(Some(PATIENCE))?;
@@ -281,7 +337,6 @@ fn ask(name: &str, index: u32, question: &Question) -> io::Result<Answer> {
 mod tests {
     use super::*;
     use std::sync::Barrier;
-    use std::sync::mpsc::channel;
 
     const SOON: Duration = Duration::from_millis(600);
 
@@ -302,7 +357,7 @@ mod tests {
     fn of_runs_that_come_together_exactly_one_gets_the_host() {
         for round in 0..5 {
             let (name, barrier) = (name("together", round), Barrier::new(4));
-            let (inbox, _kept) = channel();
+            let (inbox, _kept) = sync_channel(4);
             let refused: Vec<bool> = thread::scope(|scope| {
                 let runs = ["a", "b", "c", "d"].map(|run| {
                     let (name, barrier, inbox) = (&name, &barrier, inbox.clone());
@@ -321,7 +376,7 @@ mod tests {
 
     #[test]
     fn who_has_the_host_keeps_it_whatever_the_others_clock_shows() {
-        let (name, (inbox, _kept)) = (name("keeps", 0), channel());
+        let (name, (inbox, _kept)) = (name("keeps", 0), sync_channel(4));
         let first = Slot::hold_in(&name, SOON, &inbox);
         assert_eq!(first.take(&claim("first", 100)), None);
         let same = Slot::hold_in(&name, SOON, &inbox);
@@ -333,7 +388,7 @@ mod tests {
 
     #[test]
     fn an_agent_without_a_run_keeps_nobody_away_and_can_be_stopped() {
-        let (name, (inbox, stops)) = (name("stop", 0), channel());
+        let (name, (inbox, stops)) = (name("stop", 0), sync_channel(4));
         let _doctor = Slot::hold_in(&name, SOON, &inbox);
         let run = Slot::hold_in(&name, SOON, &inbox);
         assert_eq!(run.take(&claim("run", 1)), None);
@@ -344,6 +399,36 @@ mod tests {
         }
         let nobody = ask(&name, 2, &Question::Stop).unwrap_err();
         assert!(is_nobody(&nobody), "{nobody}");
+    }
+
+    #[test]
+    fn one_that_does_not_answer_saves_no_other_from_being_stopped() {
+        let (name, (inbox, stops)) = (name("mute", 0), sync_channel(4));
+        let mute = UnixListener::bind_addr(&address(&name, 0).unwrap()).unwrap();
+        let run = Slot::hold_in(&name, SOON, &inbox);
+        *lock(&run.shown) = Shown::Has(claim("run", 1));
+        let error = stop_all_in(&name).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("@{name}/0: ")), "{error}");
+        assert!(error.ends_with("; stopped: run run of "), "{error}");
+        assert!(matches!(stops.recv().unwrap(), Input::Stop { .. }));
+        drop(mute);
+    }
+
+    #[test]
+    fn one_that_lets_nobody_in_is_waited_for_with_a_limit() {
+        process::raise_open_files_limit();
+        let name = name("full", 0);
+        let address = address(&name, 0).unwrap();
+        let _full = UnixListener::bind_addr(&address).unwrap();
+        // Until one waits to be let in.
+        let (sender, waiting) = sync_channel(0);
+        thread::spawn(move || while sender.send(UnixStream::connect_addr(&address)).is_ok() {});
+        let mut held = Vec::new();
+        while let Ok(connection) = waiting.recv_timeout(PATIENCE) {
+            held.push(connection.unwrap());
+        }
+        let error = stop(&name, 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]

@@ -4,12 +4,12 @@ use crate::inbox::Input;
 use ew_engine::Engine;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 
 /// What a stage needs of its host.
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
     pub(crate) engine: Arc<Engine>,
     pub(crate) address: IpAddr,
-    pub(crate) inbox: Sender<Input>,
+    pub(crate) inbox: SyncSender<Input>,
 }

@@ -26,9 +26,9 @@ mod storage;
 mod syslog;
 
 pub use agent::{Agent, Ending};
-pub use claim::{Stopped, stop_all};
+pub use claim::{StopError, Stopped, stop_all};
 pub use dial::DialBack;
 pub use inbox::Input;
 pub use machine::{HostTotals, Machine};
 pub use problem::{LimitsFileError, Problem};
-pub use real::{AgentOptions, run};
+pub use real::{AgentOptions, leave_directory, run};

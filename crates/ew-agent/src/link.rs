@@ -2,7 +2,7 @@
 
 use crate::inbox::Input;
 use std::io::{Read, Write};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 const MAX_QUEUED_WRITES: usize = 4096;
 
 /// Puts what can be read into the inbox until end of file.
-pub(crate) fn spawn_reader(mut source: impl Read + Send + 'static, inbox: Sender<Input>) {
+pub(crate) fn spawn_reader(mut source: impl Read + Send + 'static, inbox: SyncSender<Input>) {
     thread::spawn(move || {
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -42,7 +42,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Starts the thread that writes to `sink`.
-    pub(crate) fn spawn(mut sink: impl Write + Send + 'static, inbox: Sender<Input>) -> Self {
+    pub(crate) fn spawn(mut sink: impl Write + Send + 'static, inbox: SyncSender<Input>) -> Self {
         let (queue, frames) = sync_channel::<Vec<u8>>(MAX_QUEUED_WRITES);
         let (drained_sender, drained) = sync_channel(1);
         thread::spawn(move || {

@@ -24,10 +24,13 @@ use ew_telemetry::OwnConnections;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+/// Inputs that may wait for the loop; then its threads wait, and with the link's reader the
+/// controller. The loop waits for none of them.
+const MAX_QUEUED_INPUTS: usize = 256;
 /// Longest sleep of the loop.
 const IDLE_NS: u64 = 1_000_000_000;
 /// How long the last words may take.
@@ -47,27 +50,34 @@ const OWN_JOB: [&str; 4] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"];
 pub struct AgentOptions {
     /// Version and build, which must equal the controller's.
     pub build: String,
-    /// Remove the running executable and its private directory at once (a launcher put it there for
-    /// us).
-    pub remove_self: bool,
+    /// What [`leave_directory`] returned.
+    pub work_dir_free_bytes: Option<u64>,
     /// Dial the controller. `None`: it is at the other end of stdin and stdout.
     pub dial_back: Option<DialBack>,
 }
 
-/// Serves one controller until it leaves. Stops every flow and child before it returns.
+/// Bytes free in the directory of the running executable. With `remove_self`, where a launcher put
+/// it there for us, removes it and its private directory: before anything is waited for, or an
+/// agent that is killed meanwhile leaves it behind.
 #[must_use]
-pub fn run(options: &AgentOptions) -> Ending {
-    let work_dir_free_bytes = ew_telemetry::free_bytes_beside_executable();
-    if options.remove_self {
+pub fn leave_directory(remove_self: bool) -> Option<u64> {
+    let free_bytes = ew_telemetry::free_bytes_beside_executable();
+    if remove_self {
         // The launcher's trap removes what cannot be removed here.
         let _ = ew_sys::process::unlink_self();
         // The directory that the launcher started it in is gone.
         let _ = std::env::set_current_dir("/");
     }
+    free_bytes
+}
+
+/// Serves one controller until it leaves. Stops every flow and child before it returns.
+#[must_use]
+pub fn run(options: &AgentOptions) -> Ending {
     // Else it would be `exe`: launchers start the agent by a descriptor. Without /proc it stays so.
     let _ = std::fs::write("/proc/self/comm", "eastwest");
     ew_sys::process::raise_open_files_limit();
-    let (sender, inbox) = channel();
+    let (sender, inbox) = sync_channel(MAX_QUEUED_INPUTS);
     let slot = Slot::hold(&sender);
     let writer = match &options.dial_back {
         None => {
@@ -82,7 +92,7 @@ pub fn run(options: &AgentOptions) -> Ending {
             Err(problem) => return Ending::Lost(problem.to_string()),
         },
     };
-    let machine = RealMachine::new(sender, slot, work_dir_free_bytes);
+    let machine = RealMachine::new(sender, slot, options.work_dir_free_bytes);
     let agent = Agent::new(&options.build, clock::monotonic_ns(), machine);
     serve(agent, writer, &inbox)
 }
@@ -129,7 +139,7 @@ fn stop(mut agent: Agent<RealMachine>, writer: Writer, ending: &Ending) {
 /// The host that this process runs on.
 #[derive(Debug)]
 struct RealMachine {
-    inbox: Sender<Input>,
+    inbox: SyncSender<Input>,
     slot: Slot,
     limits: Limits,
     work_dir_free_bytes: Option<u64>,
@@ -141,7 +151,7 @@ struct RealMachine {
 }
 
 impl RealMachine {
-    fn new(inbox: Sender<Input>, slot: Slot, work_dir_free_bytes: Option<u64>) -> Self {
+    fn new(inbox: SyncSender<Input>, slot: Slot, work_dir_free_bytes: Option<u64>) -> Self {
         Self {
             inbox,
             slot,

@@ -6,7 +6,7 @@ use ew_proto::message::OthersTcp;
 use ew_sys::clock;
 use ew_telemetry::{HostReader, OwnConnections, Sampler};
 use std::path::Path;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::thread;
 
 /// More often would measure the clock ticks of the kernel, and the reading.
@@ -16,7 +16,7 @@ const SHORTEST_INTERVAL_NS: u64 = 100_000_000;
 const MAX_SENT: usize = 4000;
 
 /// Samples every `interval_ns` until the inbox is gone.
-pub(crate) fn spawn(interval_ns: u64, own: OwnConnections, inbox: Sender<Input>) {
+pub(crate) fn spawn(interval_ns: u64, own: OwnConnections, inbox: SyncSender<Input>) {
     thread::spawn(move || {
         let mut sampler = Sampler::new(Path::new("/"), own);
         on_schedule(interval_ns, |now_ns, due_ns| {
@@ -32,7 +32,7 @@ pub(crate) fn spawn(interval_ns: u64, own: OwnConnections, inbox: Sender<Input>)
 }
 
 /// Reads everything of this host every `interval_ns` until the inbox is gone, for who watches it.
-pub(crate) fn spawn_watch(interval_ns: u64, inbox: Sender<Input>) {
+pub(crate) fn spawn_watch(interval_ns: u64, inbox: SyncSender<Input>) {
     thread::spawn(move || {
         let mut reader = HostReader::new(Path::new("/"));
         on_schedule(interval_ns, |_, due_ns| {
@@ -48,10 +48,15 @@ fn on_schedule(interval_ns: u64, mut read: impl FnMut(u64, u64) -> bool) {
     let interval_ns = interval_ns.max(SHORTEST_INTERVAL_NS);
     let mut due_ns = clock::monotonic_ns();
     while read(clock::monotonic_ns(), due_ns) {
-        // A late reading does not shift the schedule, and missed ones are skipped, not made up.
-        due_ns = (due_ns + interval_ns).max(clock::monotonic_ns());
+        due_ns = next_due_ns(due_ns, interval_ns, clock::monotonic_ns());
         clock::sleep_until_ns(due_ns);
     }
+}
+
+/// A late reading does not shift the schedule, and missed ones are skipped, not made up.
+fn next_due_ns(due_ns: u64, interval_ns: u64, now_ns: u64) -> u64 {
+    let missed = now_ns.saturating_sub(due_ns) / interval_ns;
+    due_ns + (missed + 1) * interval_ns
 }
 
 /// Leaves out what is too much for the control link. The oldest sockets stay: one that comes and
@@ -82,6 +87,13 @@ fn keep_sendable(reading: &mut HostReading) {
 mod tests {
     use super::*;
     use ew_model::telemetry::UdpSocket;
+
+    #[test]
+    fn an_overrun_skips_readings_and_keeps_the_schedule() {
+        let next = |now_ns| next_due_ns(1000, 100, now_ns);
+        assert_eq!([next(1000), next(1099)], [1100, 1100]);
+        assert_eq!([next(1100), next(1345)], [1200, 1400]);
+    }
 
     #[test]
     fn a_reading_fits_the_control_link() {

@@ -5,7 +5,7 @@ use ew_model::storage::{StorageJob, StorageOrder, StorageReport};
 use ew_storage::{HdfsTarget, NameNode, Problem, StorageError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ impl RunningStep {
     /// Starts the workers; their end is an [`Input::StorageDone`].
     pub(crate) fn start(
         order: StorageOrder,
-        inbox: Sender<Input>,
+        inbox: SyncSender<Input>,
     ) -> Result<Self, Box<StorageReport>> {
         let cancelled = Arc::new(AtomicBool::new(false));
         let (flag, step) = (Arc::clone(&cancelled), order.step);
@@ -65,7 +65,7 @@ impl RunningStep {
 fn run_testdfsio(
     order: &StorageOrder,
     cancelled: &AtomicBool,
-    inbox: &Sender<Input>,
+    inbox: &SyncSender<Input>,
 ) -> StorageReport {
     if let Err(error) = check_name_node(&order.job) {
         return StorageReport {

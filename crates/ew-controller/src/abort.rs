@@ -7,9 +7,10 @@ use ew_model::inventory::{HostId, Inventory};
 use ew_model::units::format_duration_ns;
 use ew_proto::clock::ClockEstimate;
 use ew_proto::controller_session::ControllerEvent;
+use ew_sys::process::{Signal, kill_group, new_process_group};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 
 /// What ends a run by itself, where it rises under load. `None`: not checked.
@@ -42,7 +43,8 @@ pub(crate) struct Conditions {
     retransmits: Retransmits,
     /// Why the run must end; the first reason stays.
     reason: Option<String>,
-    is_reported: bool,
+    /// The run ends anyway.
+    is_silent: bool,
 }
 
 impl Conditions {
@@ -53,7 +55,7 @@ impl Conditions {
             round_trips: RoundTrips::default(),
             retransmits: Retransmits::default(),
             reason: None,
-            is_reported: false,
+            is_silent: false,
         }
     }
 
@@ -95,8 +97,8 @@ impl Conditions {
     }
 
     fn end(&mut self, reason: Option<String>) {
-        if let Some(reason) = reason.filter(|_| !self.is_reported) {
-            self.is_reported = true;
+        if let Some(reason) = reason.filter(|_| !self.is_silent) {
+            self.is_silent = true;
             self.reason = Some(format!(
                 "{reason}; the load may be the cause (limit it with --max-rate)"
             ));
@@ -106,6 +108,12 @@ impl Conditions {
     /// Why the run must end, once.
     pub(crate) fn take_reason(&mut self) -> Option<String> {
         self.reason.take()
+    }
+
+    /// Nothing is a reason any more.
+    pub(crate) fn silence(&mut self) {
+        self.is_silent = true;
+        self.reason = None;
     }
 }
 
@@ -172,16 +180,83 @@ enum CheckError {
     TooLong,
 }
 
+/// Dropped before its end is seen, it is killed with all that it started.
+struct Shell(Child);
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0.id() {
+            // The group may be gone already, which is what we want.
+            let _ = kill_group(pid, Signal::Kill);
+        }
+    }
+}
+
 async fn check(command: &str) -> Result<(), CheckError> {
     let mut shell = Command::new("sh");
-    shell.args(["-c", command]).kill_on_drop(true);
+    shell.args(["-c", command]);
     shell.stdin(Stdio::null());
     shell.stdout(Stdio::null());
     shell.stderr(Stdio::null());
-    match tokio::time::timeout(LIMIT, shell.status()).await {
+    // Ctrl-C in a terminal is for us: a check that it ended would look failed.
+    new_process_group(shell.as_std_mut());
+    let mut shell = Shell(shell.spawn().map_err(CheckError::NotStarted)?);
+    match tokio::time::timeout(LIMIT, shell.0.wait()).await {
         Ok(Ok(status)) if status.success() => Ok(()),
         Ok(Ok(status)) => Err(CheckError::Failed(status)),
         Ok(Err(error)) => Err(CheckError::NotStarted(error)),
         Err(_) => Err(CheckError::TooLong),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+    use tokio::time::{Instant, sleep};
+
+    /// Process group and state of a process, as proc_pid_stat(5) has them.
+    fn group_and_state(pid: &str) -> Option<(String, String)> {
+        let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).ok()?;
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let (state, group) = (fields.next()?, fields.nth(1)?);
+        Some((group.to_owned(), state.to_owned()))
+    }
+
+    #[tokio::test]
+    async fn a_check_has_its_own_group_and_ends_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pids");
+        let path = file.display();
+        let command =
+            format!("sleep 600 & echo $$ $! >'{path}.new'; mv '{path}.new' '{path}'; wait");
+        let begun = async {
+            while !file.exists() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            ended = check(&command) => panic!("{ended:?}"),
+            () = begun => {}
+        }
+        let pids = fs::read_to_string(&file).unwrap();
+        let (shell, child) = pids.trim().split_once(' ').unwrap();
+        let until = Instant::now() + LIMIT;
+        while let Some((group, state)) = group_and_state(child) {
+            assert_eq!(group, shell);
+            if state == "Z" {
+                break;
+            }
+            assert!(Instant::now() < until, "it runs on");
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_check_that_fails_is_reported() {
+        assert!(check("true").await.is_ok());
+        let failed = check("exit 3").await.unwrap_err().to_string();
+        assert_eq!(failed, "ended with exit status: 3");
     }
 }

@@ -12,10 +12,7 @@ use ew_model::workload::Tool;
 use ew_proto::message::PortAnswer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-/// The fleet has this long to end.
-const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
 /// The agent needs little; logs of a tool may need more.
 const MIN_FREE_BYTES: u64 = 64 * 1024 * 1024;
 /// Sockets, pipes and files of an agent besides its flows.
@@ -110,26 +107,39 @@ enum Verdict {
 /// them down again.
 ///
 /// # Errors
-/// When the controller itself cannot start.
+/// When the controller itself cannot start; of the kind `Interrupted` when the user asked to stop.
 pub async fn doctor(
     inventory: &Inventory,
     launcher: Arc<dyn Launcher>,
     options: LaunchOptions,
 ) -> std::io::Result<DoctorReport> {
-    let mut report = DoctorReport::default();
     let launcher_name = launcher.name();
     let mut members = Members::of_process(inventory, launcher, options)?;
     members.look_for(Tool::external().collect());
     for id in inventory.host_ids() {
         members.launch(id);
     }
-    let interrupted = wait_until_launched(&mut members).await;
-    let found = members.inventory().clone();
-    let inventory = &found;
-    for id in inventory.host_ids() {
-        check_launch(&mut report, inventory, &members, id, launcher_name);
+    let examined = examine(&mut members, launcher_name).await;
+    members.tear_down().await;
+    let mut report = examined.ok_or(std::io::ErrorKind::Interrupted)?;
+    for (host, reason) in &members.unclean {
+        let remedy = "find a left-over eastwest process on the host and end it".to_owned();
+        report.add(host, "clean end", Verdict::Failed(reason.clone(), remedy));
     }
-    let facts = facts(&members);
+    Ok(report)
+}
+
+/// `None`: the user asked to stop.
+async fn examine(members: &mut Members, launcher: &'static str) -> Option<DoctorReport> {
+    if wait_until_launched(members).await {
+        return None;
+    }
+    let mut report = DoctorReport::default();
+    let inventory = &members.inventory().clone();
+    for id in inventory.host_ids() {
+        check_launch(&mut report, inventory, members, id, launcher);
+    }
+    let facts = facts(members);
     for (id, facts) in &facts {
         check_host(
             &mut report,
@@ -138,17 +148,10 @@ pub async fn doctor(
             inventory.hosts.len(),
         );
     }
-    check_clocks(&mut report, inventory, &members);
+    check_clocks(&mut report, inventory, members);
     check_alike(&mut report, inventory, &facts);
-    if !interrupted {
-        check_data_ports(&mut report, inventory, &mut members).await;
-    }
-    members.tear_down(TEAR_DOWN_LIMIT).await;
-    for (host, reason) in &members.unclean {
-        let remedy = "find a left-over eastwest process on the host and end it".to_owned();
-        report.add(host, "clean end", Verdict::Failed(reason.clone(), remedy));
-    }
-    Ok(report)
+    check_data_ports(&mut report, inventory, members).await?;
+    Some(report)
 }
 
 fn facts(members: &Members) -> BTreeMap<HostId, HostFacts> {
@@ -369,14 +372,18 @@ fn check_property(
 }
 
 /// Every host tries the data ports of a few others: a sample that finds a closed host or a closed
-/// direction.
-async fn check_data_ports(report: &mut DoctorReport, inventory: &Inventory, members: &mut Members) {
+/// direction. `None`: the user asked to stop.
+async fn check_data_ports(
+    report: &mut DoctorReport,
+    inventory: &Inventory,
+    members: &mut Members,
+) -> Option<()> {
     let alive = members.alive();
     let positions = alive.iter().enumerate();
     let checks = positions.map(|(position, id)| (*id, peers_of(position, &alive)));
     let checks: Checks = checks.filter(|(_, peers)| !peers.is_empty()).collect();
-    let answers = ports::ask(members, &checks, true, None).await;
-    for (host, answer) in answers.unwrap_or_default() {
+    let answers = ports::ask(members, &checks, true, None).await?;
+    for (host, answer) in answers {
         let name = inventory.name(host);
         match answer {
             Answer::Checked(answers) => {
@@ -395,6 +402,7 @@ async fn check_data_ports(report: &mut DoctorReport, inventory: &Inventory, memb
             }
         }
     }
+    Some(())
 }
 
 /// The neighbours at distances 1, half and a third of the fleet: near, far and in between.
@@ -438,5 +446,29 @@ fn add_port_checks(
         let names: Vec<&str> = peers.iter().map(|peer| inventory.name(*peer)).collect();
         let found = format!("reaches {}", names.join(", "));
         report.add(inventory.name(host), "data ports", Verdict::Ok(found));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::members::puppets::Puppets;
+    use ew_proto::controller_session::ControllerEvent;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_report_that_the_user_cut_short_is_none() {
+        let mut puppets = Puppets::up(2);
+        puppets.interrupts.try_send(()).unwrap();
+        assert_eq!(examine(&mut puppets.members, "ssh").await, None);
+        let answers = vec![PortAnswer::Reached {
+            round_trip_ns: None,
+        }];
+        for host in [HostId(0), HostId(1)] {
+            let answers = answers.clone();
+            puppets.say_of(host, ControllerEvent::PortsChecked { answers });
+        }
+        let report = examine(&mut puppets.members, "ssh").await.unwrap();
+        let ports = |check: &&Check| check.name == "data ports" && check.state == CheckState::Ok;
+        assert_eq!(report.checks.iter().filter(ports).count(), 2, "{report:?}");
     }
 }

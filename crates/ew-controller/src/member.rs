@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout};
 
 /// An agent that sends goodbye has this long before its launcher's process is killed.
 const FINISH_LIMIT: Duration = Duration::from_secs(4);
-/// A link that takes no bytes for this long is dead.
+/// A link that has not taken a whole frame within this is dead.
 const WRITE_LIMIT: Duration = Duration::from_secs(4);
 /// Longest wait of a task.
 const MAX_WAIT: Duration = Duration::from_secs(1);

@@ -1,5 +1,8 @@
 //! The agents of a run, and the one module that orders what happens to them.
 
+#[cfg(test)]
+pub(crate) mod puppets;
+
 use crate::abort::Conditions;
 use crate::alarm::Alarm;
 use crate::command::{Command, MAX_QUEUED_COMMANDS};
@@ -16,7 +19,7 @@ use ew_model::workload::Tool;
 use ew_proto::clock::ClockEstimate;
 use ew_proto::controller_session::ControllerEvent;
 use ew_proto::message::{RelayKey, RunToken, Welcome};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +28,9 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Time between whole readings of a watched host: what a person can follow.
 const WATCH_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// The whole fleet has this long to end after goodbye.
+const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
 
 /// A deadline is at most this late, however much comes.
 const MAX_OVERDUE_NS: u64 = 1_000_000_000;
@@ -93,7 +99,8 @@ pub(crate) struct Members {
     clock: Clock,
     alarm: Alarm,
     interrupts: Interrupts,
-    running_tasks: usize,
+    /// Tasks that are not over: whose, and for which of the host's launches.
+    running_tasks: BTreeSet<(HostId, u32)>,
     aborted: Option<oneshot::Receiver<String>>,
     conditions: Conditions,
     /// Why a condition ended the run.
@@ -102,14 +109,17 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// With this process's clock, secret and signals.
+    /// With this process's clock, secret and signals. For what loads nothing: no host is lost, and
+    /// no link slow, for its sake.
     pub(crate) fn of_process(
         inventory: &Inventory,
         launcher: Arc<dyn Launcher>,
         options: LaunchOptions,
     ) -> std::io::Result<Self> {
         let outside = Outside::real(Clock::system())?;
-        Self::new(inventory, launcher, options, outside)
+        let mut members = Self::new(inventory, launcher, options, outside)?;
+        members.silence_conditions();
+        Ok(members)
     }
 
     /// Nobody is launched yet.
@@ -142,7 +152,7 @@ impl Members {
             clock: outside.clock,
             alarm: Alarm::default(),
             interrupts: outside.interrupts,
-            running_tasks: 0,
+            running_tasks: BTreeSet::new(),
             aborted: None,
             conditions,
             aborted_because: None,
@@ -271,32 +281,46 @@ impl Members {
             commands: Some(commands),
         };
         self.members.insert(id, member);
-        self.running_tasks += 1;
+        self.running_tasks.insert((id, launches));
         tokio::spawn(task.run(receiver));
     }
 
     /// Waits for the next event and keeps the members' states true to it.
     pub(crate) async fn next(&mut self, deadline_ns: u64) -> FleetEvent {
-        if let Some(why) = self.conditions.take_reason() {
-            self.aborted_because = Some(why);
-            return FleetEvent::Interrupt;
+        let event = match self.conditions.take_reason() {
+            Some(why) => {
+                self.aborted_because = Some(why);
+                FleetEvent::Interrupt
+            }
+            None => self.wait(deadline_ns).await,
+        };
+        if matches!(event, FleetEvent::Interrupt) {
+            self.silence_conditions();
         }
+        self.keep(&event);
+        event
+    }
+
+    async fn wait(&mut self, deadline_ns: u64) -> FleetEvent {
         let now_ns = self.now_ns();
         let is_long_over = now_ns.saturating_sub(deadline_ns) > MAX_OVERDUE_NS;
-        let event = tokio::select! {
+        tokio::select! {
             // What came before a deadline is taken before it, also where this thread is late.
             biased;
             () = self.interrupts.next() => FleetEvent::Interrupt,
             why = condition(&mut self.aborted) => {
-                self.aborted = None;
                 self.aborted_because = Some(why);
                 FleetEvent::Interrupt
             }
             Some(event) = self.fleet_events.recv(), if !is_long_over => event,
             () = self.alarm.rings(deadline_ns, now_ns, Duration::MAX) => FleetEvent::Deadline,
-        };
-        self.keep(&event);
-        event
+        }
+    }
+
+    /// What ends anyway, a condition does not end: it would count as the user's second Ctrl-C.
+    fn silence_conditions(&mut self) {
+        self.aborted = None;
+        self.conditions.silence();
     }
 
     /// Sends something to a host; silently nothing when it is down (its loss is or will be a
@@ -379,9 +403,10 @@ impl Members {
     }
 
     /// Sends goodbye to everybody and waits until every task is over; a second interrupt kills at
-    /// once.
-    pub(crate) async fn tear_down(&mut self, limit: Duration) {
-        let deadline_ns = self.clock.now_ns() + limit.as_nanos() as u64;
+    /// once. Who is not gone by the limit is not confirmed clean.
+    pub(crate) async fn tear_down(&mut self) {
+        self.silence_conditions();
+        let deadline_ns = self.clock.now_ns() + TEAR_DOWN_LIMIT.as_nanos() as u64;
         let all: Vec<HostId> = self.members.keys().copied().collect();
         for id in &all {
             let launching = matches!(self.members[id].state, State::Launching);
@@ -394,17 +419,31 @@ impl Members {
                 },
             );
         }
-        while self.running_tasks > 0 {
+        while !self.running_tasks.is_empty() {
             match self.next(deadline_ns).await {
                 FleetEvent::Interrupt => self.kill_all(),
                 FleetEvent::Deadline => {
                     self.kill_all();
+                    self.report_silent();
                     return;
                 }
                 FleetEvent::Agent(..)
                 | FleetEvent::LaunchFailed { .. }
                 | FleetEvent::Ended { .. } => {}
             }
+        }
+    }
+
+    /// Hosts whose tasks are not over: nobody saw their agents end.
+    fn report_silent(&mut self) {
+        let silent: BTreeSet<HostId> = self.running_tasks.iter().map(|(id, _)| *id).collect();
+        let reason = format!(
+            "the agent's end was not seen within {} s; without a controller it ends itself within 5 s: find a process named eastwest there",
+            TEAR_DOWN_LIMIT.as_secs()
+        );
+        for id in silent {
+            let name = self.inventory.name(id).to_owned();
+            self.unclean.push((name, reason.clone()));
         }
     }
 
@@ -491,7 +530,7 @@ impl Members {
 
     /// A host that was lost may be up again by the time that its former task is over.
     fn on_ended(&mut self, host: HostId, launch: u32, unclean: Option<&String>) {
-        self.running_tasks -= 1;
+        self.running_tasks.remove(&(host, launch));
         if let Some(reason) = unclean {
             self.unclean
                 .push((self.inventory.name(host).to_owned(), reason.clone()));
@@ -531,4 +570,65 @@ async fn condition(aborted: &mut Option<oneshot::Receiver<String>>) -> String {
         return why;
     }
     std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::puppets::Puppets;
+    use super::*;
+
+    const HOST: HostId = HostId(0);
+
+    fn ended() -> FleetEvent {
+        FleetEvent::Ended {
+            host: HOST,
+            launch: 1,
+            unclean: None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_condition_of_a_run_that_ends_is_no_second_interrupt() {
+        let mut puppets = Puppets::up(1);
+        let (fails, condition) = oneshot::channel();
+        puppets.members.abort_on(condition);
+        fails.send("`check` ended with 1".to_owned()).unwrap();
+        puppets.say(ended());
+        puppets.members.tear_down().await;
+        let orders = puppets.orders(HOST);
+        assert!(matches!(orders[..], [Some(Command::Goodbye)]), "{orders:?}");
+        assert_eq!(puppets.members.aborted_because, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_one_interrupt_only_the_user_makes_another() {
+        let mut puppets = Puppets::up(1);
+        let (fails, condition) = oneshot::channel();
+        puppets.members.abort_on(condition);
+        puppets.interrupts.try_send(()).unwrap();
+        let event = puppets.members.next(u64::MAX).await;
+        assert!(matches!(event, FleetEvent::Interrupt), "{event:?}");
+        // Nobody listens to it any more.
+        fails.send("late".to_owned()).unwrap_err();
+        puppets.interrupts.try_send(()).unwrap();
+        let event = puppets.members.next(u64::MAX).await;
+        assert!(matches!(event, FleetEvent::Interrupt), "{event:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_falls_silent_in_tear_down_is_not_clean() {
+        let mut puppets = Puppets::up(2);
+        puppets.say(ended());
+        puppets.members.tear_down().await;
+        let unclean = &puppets.members.unclean;
+        let [(name, reason)] = &unclean[..] else {
+            panic!("{unclean:?}");
+        };
+        assert_eq!(name, "n2");
+        assert!(reason.contains("was not seen within 6 s"), "{reason}");
+        assert!(matches!(
+            puppets.orders(HostId(1))[..],
+            [Some(Command::Goodbye), None]
+        ));
+    }
 }

@@ -64,14 +64,17 @@ impl Outside {
     pub(crate) fn real(clock: Clock) -> std::io::Result<Self> {
         let mut secret = [0; 16];
         getrandom::fill(&mut secret).map_err(std::io::Error::other)?;
+        let interrupts = Interrupts::Signals([
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ]);
+        // An earlier run of this process may have given them back.
+        ew_sys::process::retake_signals();
         Ok(Self {
             clock,
             secret,
-            interrupts: Interrupts::Signals([
-                signal(SignalKind::interrupt())?,
-                signal(SignalKind::terminate())?,
-                signal(SignalKind::hangup())?,
-            ]),
+            interrupts,
         })
     }
 }
@@ -103,5 +106,20 @@ impl Interrupts {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_sys::process::{Signal, kill_process, restore_signals};
+
+    #[tokio::test]
+    async fn a_later_run_of_a_process_hears_the_user_too() {
+        drop(Outside::real(Clock::system()).unwrap());
+        restore_signals();
+        let mut later = Outside::real(Clock::system()).unwrap();
+        kill_process(std::process::id(), Signal::Interrupt).unwrap();
+        later.interrupts.next().await;
     }
 }

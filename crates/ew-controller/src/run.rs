@@ -27,10 +27,6 @@ use ew_sys::clock;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
-
-/// The whole fleet has this long to end after goodbye.
-const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
 
 /// A run that took place.
 #[derive(Debug)]
@@ -233,7 +229,7 @@ pub(crate) async fn control_from(
         Work::Flows => drive_flows(job, &mut plan, &mut members, &mut journal).await,
         Work::Storage(task) => drive_storage(job, task, &plan, &mut members, &mut journal).await,
     };
-    members.tear_down(TEAR_DOWN_LIMIT).await;
+    members.tear_down().await;
     if let Some(why) = members.aborted_because.take() {
         journal.warn(format!("aborted: {why}"));
     }

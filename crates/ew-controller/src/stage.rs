@@ -20,6 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const SYNC_LIMIT_NS: u64 = 3_000_000_000;
 /// Agents may take this long to accept a stage.
 const ACCEPT_LIMIT_NS: u64 = 5_000_000_000;
+/// And this much longer per host: every one's orders name its peers.
+const ACCEPT_LIMIT_PER_HOST_NS: u64 = 5_000_000;
 /// From `Go` to the stage's start: the word must have reached everybody.
 const LEAD_NS: u64 = 150_000_000;
 /// Additional lead per host.
@@ -103,7 +105,8 @@ impl BatchRun<'_> {
         for (id, order) in orders {
             self.members.send(id, Command::Stage(order));
         }
-        let deadline_ns = self.members.now_ns() + ACCEPT_LIMIT_NS;
+        let limit_ns = ACCEPT_LIMIT_NS + ACCEPT_LIMIT_PER_HOST_NS * waiting.len() as u64;
+        let deadline_ns = self.members.now_ns() + limit_ns;
         while !waiting.is_empty() {
             match self.members.next(deadline_ns).await {
                 FleetEvent::Agent(host, ControllerEvent::StageAccepted { .. }) => {
@@ -115,8 +118,10 @@ impl BatchRun<'_> {
                 }
                 FleetEvent::Interrupt => return BatchEnd::Interrupted,
                 FleetEvent::Deadline => {
-                    for host in &waiting {
-                        rounds.give_up(self.batch, *host, "it did not accept the stage in time");
+                    for host in waiting {
+                        rounds.give_up(self.batch, host, "it did not accept the stage in time");
+                        // Or its late answer would keep it from every later stage.
+                        self.members.send(host, Command::Abort);
                     }
                     break;
                 }
@@ -461,5 +466,49 @@ impl Rates {
         }
         self.shown_ns = now_ns;
         Some(self.bits_per_sec.values().sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::members::puppets::{CLOCK, Puppets};
+    use crate::orders::Detours;
+    use crate::outside::Clock;
+    use ew_model::plan::{RoundIndex, StageIndex};
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_accept_a_stage_in_time_is_free_for_the_next() {
+        let mut puppets = Puppets::up(2);
+        let hosts = [HostId(0), HostId(1)];
+        for host in hosts {
+            puppets.say_of(host, ControllerEvent::Synced(CLOCK));
+        }
+        let stage = StageIndex(0);
+        puppets.say_of(hosts[0], ControllerEvent::StageAccepted { stage });
+        let (job, members) = (&puppets.job, &mut puppets.members);
+        let plan = ew_plan::plan(&job.scenario, &job.inventory, job.seed).unwrap();
+        let (mut journal, _ends) = Journal::new(Clock::simulated(), 1 << 20);
+        let batch = Batch {
+            plan: &plan,
+            index: stage,
+            stage: &plan.stages[0],
+            rounds: vec![(RoundIndex(0), &plan.stages[0].rounds[0])],
+            gap_ns: plan.stages[0].gap_ns,
+            follow: false,
+            detours: &Detours::new(),
+        };
+        let mut run = BatchRun {
+            inventory: &job.inventory,
+            batch: &batch,
+            members,
+            journal: &mut journal,
+            tool_ports: &mut ToolPorts::new((5301, 5399)),
+            later_ns: 0,
+            records: Vec::new(),
+        };
+        assert_eq!(run.run().await, BatchEnd::Done);
+        let is_abort = |command: &Option<Command>| matches!(command, Some(Command::Abort));
+        assert!(puppets.orders(hosts[1]).iter().any(is_abort));
     }
 }

@@ -501,7 +501,9 @@ impl Drive<'_> {
         for (host, report) in &step.reports {
             let is_left = |outcome: &FileOutcome| *outcome != FileOutcome::Done;
             let left = report.files.iter().filter(|f| is_left(&f.outcome));
-            let count = orders[host].len() - report.files.len() + left.clone().count();
+            // Of a job that ends by time, a file may be there more than once.
+            let silent = orders[host].len().saturating_sub(report.files.len());
+            let count = silent + left.clone().count();
             let why = left.clone().find_map(|record| match &record.outcome {
                 FileOutcome::Failed { error } => Some(error.clone()),
                 _ => None,
@@ -636,18 +638,18 @@ impl Drive<'_> {
         }
     }
 
-    /// Orders to everybody who is up, with one common start. Returns who will report.
+    /// Orders to everybody who is up, with one common start. Returns who will report, to what.
     fn send(
         &mut self,
         step: &mut StorageStep,
         orders: &BTreeMap<HostId, Vec<u32>>,
-    ) -> BTreeSet<HostId> {
+    ) -> BTreeMap<HostId, StorageOrder> {
         let lead_ns = LEAD_NS + LEAD_PER_HOST_NS * orders.len() as u64;
         let start_ns = self.members.now_ns() + lead_ns;
         step.started_unix_ns = self.members.realtime_ns() + lead_ns;
         step.start_ns = Some(start_ns);
         let alive = self.members.alive();
-        let mut waiting = BTreeSet::new();
+        let mut waiting = BTreeMap::new();
         for (host, files) in orders {
             let estimate = self.members.get(*host).and_then(|member| member.clock);
             let (Some(estimate), true) = (estimate, alive.contains(host)) else {
@@ -665,8 +667,8 @@ impl Drive<'_> {
                 present_bytes: self.present_bytes,
                 start_ns: estimate.to_agent_ns(start_ns),
             };
-            self.members.send(*host, Command::Storage(order));
-            waiting.insert(*host);
+            self.members.send(*host, Command::Storage(order.clone()));
+            waiting.insert(*host, order);
         }
         waiting
     }
@@ -676,15 +678,23 @@ impl Drive<'_> {
     async fn listen(
         &mut self,
         step: &mut StorageStep,
-        mut waiting: BTreeSet<HostId>,
+        mut waiting: BTreeMap<HostId, StorageOrder>,
         limit_ns: u64,
     ) {
         let mut deadline_ns = limit_ns;
         while !waiting.is_empty() {
             match self.members.next(deadline_ns).await {
-                FleetEvent::Agent(host, ControllerEvent::StorageReport(report)) => {
-                    if waiting.remove(&host) {
+                FleetEvent::Agent(host, ControllerEvent::StorageReport(report))
+                    if report.step == step.step =>
+                {
+                    if waiting.remove(&host).is_some() {
                         self.keep(step, host, *report);
+                    }
+                }
+                // Of the step before, which the host was still at when it was ordered this one.
+                FleetEvent::Agent(host, ControllerEvent::StorageReport(_)) => {
+                    if let Some(order) = waiting.get(&host).filter(|_| !step.interrupted) {
+                        self.members.send(host, Command::Storage(order.clone()));
                     }
                 }
                 FleetEvent::Agent(_, ControllerEvent::StorageProgress { words }) => {
@@ -701,20 +711,20 @@ impl Drive<'_> {
                         None => END_LIMIT_NS,
                     };
                     deadline_ns = self.members.now_ns() + limit_ns;
-                    for host in &waiting {
+                    for host in waiting.keys() {
                         self.members.send(*host, Command::EndStorage);
                     }
                 }
                 other => {
                     if let Some(lost) = self.note(other)
-                        && waiting.remove(&lost)
+                        && waiting.remove(&lost).is_some()
                     {
                         step.missing.push((lost, self.why_down(lost)));
                     }
                 }
             }
         }
-        for host in waiting {
+        for host in waiting.into_keys() {
             let reason = "no report in time after the run was stopped".to_owned();
             step.missing.push((host, reason));
         }
@@ -740,5 +750,72 @@ impl Drive<'_> {
     /// Handles what matters at any time; returns a host that was lost.
     fn note(&mut self, event: FleetEvent) -> Option<HostId> {
         self.journal.note(event, self.inventory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::members::puppets::{CLOCK, Puppets};
+    use crate::outside::Clock;
+
+    const HOST: HostId = HostId(0);
+
+    fn task() -> StorageTask {
+        StorageTask {
+            operations: Vec::new(),
+            job: StorageJob {
+                target: "file:///mnt/share".into(),
+                file_bytes: 1,
+                buffer_bytes: 1,
+                parallel: 1,
+                direct: false,
+                sync: false,
+                drop_cache: false,
+                verify: false,
+                seed: 1,
+                replication: None,
+                block_bytes: None,
+                time_ns: None,
+                testdfsio: None,
+            },
+            files: 1,
+            workers: vec![HOST],
+            read_shift: 0,
+            endpoints: vec!["file:///mnt/share".into()],
+            fan_in: Vec::new(),
+            client_counts: Vec::new(),
+            maintenance: None,
+            network: None,
+            disks: None,
+            keep: false,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_report_is_not_taken_for_the_next_steps() {
+        let mut puppets = Puppets::up(1);
+        puppets.say_of(HOST, ControllerEvent::Synced(CLOCK));
+        for step in [0, 1] {
+            let report = StorageReport {
+                step,
+                ..StorageReport::default()
+            };
+            puppets.say_of(HOST, ControllerEvent::StorageReport(Box::new(report)));
+        }
+        let (mut journal, _ends) = Journal::new(Clock::simulated(), 1 << 20);
+        let (task, members) = (task(), &mut puppets.members);
+        let mut drive = Drive::new(&puppets.job, &task, members, &mut journal);
+        drive.next_step = 1;
+        let orders = BTreeMap::from([(HOST, vec![0])]);
+        let cleaned = drive.run_step(StorageOperation::Clean, &orders, u64::MAX);
+        let step = cleaned.await;
+        let steps: Vec<u32> = step.reports.iter().map(|(_, report)| report.step).collect();
+        assert_eq!(steps, [1]);
+        // The host was still at the step before when it was ordered this one.
+        let is_order = |command: &Option<Command>| matches!(command, Some(Command::Storage(_)));
+        let ordered = puppets.orders(HOST);
+        let ordered = ordered.iter().filter(|command| is_order(command)).count();
+        assert_eq!(ordered, 2);
     }
 }

@@ -14,9 +14,6 @@ use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
-/// The fleet has this long to end.
-const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
-
 /// Why a host's facts are not known.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoAnswer {
@@ -56,7 +53,7 @@ pub async fn survey(
         Some(State::Launching) | None => Err(NoAnswer::Unfinished),
     };
     let answers = inventory.host_ids().map(|id| (id, answer(id))).collect();
-    members.tear_down(TEAR_DOWN_LIMIT).await;
+    members.tear_down().await;
     if interrupted {
         return Err(std::io::ErrorKind::Interrupted.into());
     }

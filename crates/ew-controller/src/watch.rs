@@ -10,9 +10,6 @@ use ew_proto::controller_session::ControllerEvent;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The fleet has this long to end.
-const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
-
 /// What comes of a watched host.
 #[derive(Debug)]
 pub enum Watched {
@@ -43,7 +40,7 @@ pub async fn watch(
         members.launch(id);
     }
     let interrupted = hand_on(&mut members, limit, &mut take).await;
-    members.tear_down(TEAR_DOWN_LIMIT).await;
+    members.tear_down().await;
     match interrupted {
         true => Err(std::io::ErrorKind::Interrupted.into()),
         false => Ok(()),

@@ -52,8 +52,10 @@ greet() { echo "$say-on $(uname -s) $(uname -m) $1"; };
     if is_kept 2>/dev/null; then greet kept; start_kept; fi;
 };
 
-# A neighbour that is up already hands the binary on. Where that goes wrong, or takes long, it comes from the launcher.
+# A neighbour that is up already hands the binary on. Where that goes wrong, or takes long, it comes from the launcher. One that sends
+# without end must not fill the disk: shells count in units of 512 or of 1024 bytes, and a write beyond the limit is to fail, not to dump core.
 neighbour_by() {
+    ulimit -f $((full/512+1)); trap "" XFSZ;
     unset http_proxy all_proxy ALL_PROXY;
     case $1 in
         curl) exec curl -fs --connect-timeout 3 -o $f "$url";;
@@ -127,9 +129,10 @@ chmod 700 "$f" || fail copy; "$f" --version </dev/null >/dev/null;
 case $? in 126|127) fail execute;; esac;
 
 # Only the newest is kept. One that still runs goes on without its name. Hosts may share the
-# directory.
+# directory, and so may files of the user: 64 hexadecimal digits are ours.
 keep_it() {
-    for old in "$parent"/eastwest-*; do [ "$old" = "$kept" ] || rm -f "$old"; done;
+    digits=[0-9a-f]; for twice in 2 4 8 16 32 64; do digits=$digits$digits; done;
+    for old in "$parent"/eastwest-$digits; do [ "$old" = "$kept" ] || rm -f "$old"; done;
     mv -f "$f" "$kept" || fail copy;
     remove; d=; start_kept;
 };

@@ -22,10 +22,13 @@ const SETTINGS: [&str; 4] = [
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Longest path of a socket (unix(7)), less what ssh adds to it while it makes it.
 const MAX_SOCKET_PATH_BYTES: usize = 108 - 20;
-/// Ends the client when our end of its standard input closes, however this process ends. Shells
-/// give what runs in the background an empty standard input, hence the detour.
+/// Ends the client when our end of its standard input closes, however this process ends, and
+/// removes the directory `$0`, which the client's socket was in. A client that ends by itself takes
+/// the watch with it, which would signal whatever has its number by then. Shells give what runs in
+/// the background an empty standard input, hence the detour.
 const KEEPER: &str = "exec 3<&0; \"$@\" 3<&- </dev/null & client=$!; \
-    { cat <&3; kill $client; } >/dev/null 2>&1 & exec 3<&-; wait $client";
+    { read end <&3; kill $client; } >/dev/null 2>&1 & watch=$!; exec 3<&-; \
+    wait $client; kill $watch; rmdir \"$0\"";
 
 /// How the clients for jump hosts are called.
 #[derive(Debug)]
@@ -120,7 +123,10 @@ impl HopClient<'_> {
         // The first value counts.
         words.splice(1..1, ["-N", "-o", "ControlMaster=yes"].map(str::to_owned));
         let mut keeper = Command::new("sh");
-        keeper.args(["-c", KEEPER, "sh"]).args(&words);
+        keeper
+            .args(["-c", KEEPER])
+            .arg(directory.path())
+            .args(&words);
         keeper.stdin(Stdio::piped());
         keeper.stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C in a terminal is for us: agents are asked to end, through this master.
@@ -214,6 +220,44 @@ fn proxy_command(words: &[String]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{ErrorKind, Write};
+
+    /// Of a client that runs this script; with its directory.
+    fn keeper_of(client: &str) -> (Child, PathBuf) {
+        let directory = tempfile::tempdir().unwrap().keep();
+        let mut keeper = Command::new("sh");
+        keeper.args(["-c", KEEPER]).arg(&directory);
+        keeper.args(["sh", "-c", client]).stdin(Stdio::piped());
+        keeper.stdout(Stdio::null()).stderr(Stdio::null());
+        (keeper.spawn().unwrap(), directory)
+    }
+
+    #[test]
+    fn a_client_that_ends_leaves_nothing_that_waits_for_our_end() {
+        let (mut keeper, directory) = keeper_of("exit 1");
+        // Waiting would close it.
+        let mut ours = keeper.stdin.take().unwrap();
+        keeper.wait().unwrap();
+        assert!(!directory.exists());
+        // Killed is not gone yet.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let error = loop {
+            match ours.write_all(b" ") {
+                Ok(()) => assert!(Instant::now() < deadline, "somebody still reads"),
+                Err(error) => break error,
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        };
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn our_end_ends_the_client_and_removes_its_directory() {
+        let (mut keeper, directory) = keeper_of("exec sleep 600");
+        drop(keeper.stdin.take());
+        keeper.wait().unwrap();
+        assert!(!directory.exists());
+    }
 
     #[test]
     fn ways_are_taken_apart_as_ssh_does() {

@@ -37,7 +37,7 @@ pub trait Launcher: Send + Sync {
     }
 
     /// The process for one host. Its standard streams, process group and lifetime are set by
-    /// [`crate::launch`].
+    /// [`crate::launch_from`].
     ///
     /// # Errors
     /// [`LaunchError`] when the host cannot be launched by this launcher at all.

@@ -2,7 +2,7 @@
 //! down.
 //!
 //! A [`Launcher`] only decides *which* process gives a link to a host's agent: the agent itself
-//! (local, lab) or the system's ssh client. [`launch`] starts that process so that it cannot
+//! (local, lab) or the system's ssh client. [`launch_from`] starts that process so that it cannot
 //! outlive this one, hands the binary over where the launcher asks for it, and returns a [`Link`]:
 //! a reader, a writer, and the guard that ends it all.
 //!
@@ -10,8 +10,8 @@
 //!
 //! Nothing is left on a host: a remote agent removes its own file at once ([`bootstrap`]), and ends
 //! itself when its standard input ends. On this side the kernel kills the process when the thread
-//! that launched it ends, so call [`launch`] from a current-thread runtime, or one whose threads
-//! live as long as the fleet.
+//! that launched it ends, so call [`launch_from`] from a current-thread runtime, or one whose
+//! threads live as long as the fleet.
 
 pub mod bootstrap;
 mod dial;
@@ -47,4 +47,4 @@ pub use root::{RootError, run_as_root};
 pub use slots::{FanOut, LaunchSlot, LaunchSlots};
 pub use slurm::{Slurm, SlurmOptions};
 pub use ssh::{Ssh, SshOptions};
-pub use starting::{launch, launch_all, launch_from};
+pub use starting::launch_from;

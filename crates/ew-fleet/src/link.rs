@@ -100,31 +100,11 @@ impl LinkGuard {
         }
     }
 
-    /// The process here: the agent's for local launchers, the client's for ssh. `None` when it has
-    /// ended, and for dialled links.
-    #[must_use]
-    pub fn pid(&self) -> Option<u32> {
-        match &self.0 {
-            Carrier::Process(process) => process.child.id(),
-            Carrier::Dialled(_) | Carrier::InProcess(_) => None,
-        }
-    }
-
     /// The last 4 KiB of standard error, without control characters.
     #[must_use]
     pub fn stderr_tail(&self) -> String {
         match &self.0 {
             Carrier::Process(process) => process.tail.text(),
-            Carrier::Dialled(dialled) => dialled.words(),
-            Carrier::InProcess(_) => String::new(),
-        }
-    }
-
-    /// Why a link that gave no greeting or broke off did so, in the other side's own words: waits a
-    /// moment for the process' end.
-    pub async fn explain(&mut self) -> String {
-        match &mut self.0 {
-            Carrier::Process(process) => process.explain().await,
             Carrier::Dialled(dialled) => dialled.words(),
             Carrier::InProcess(_) => String::new(),
         }
@@ -157,18 +137,6 @@ impl Process {
         if let Some(pid) = self.child.id() {
             // The group may be gone already, which is what we want.
             let _ = kill_group(pid, Signal::Kill);
-        }
-    }
-
-    async fn explain(&mut self) -> String {
-        let ended = timeout(LAST_WORDS, self.child.wait()).await;
-        match ended {
-            Ok(Ok(status)) => {
-                self.drain_stderr().await;
-                self.with_words(&self.say_end(status))
-            }
-            Ok(Err(error)) => self.with_words(&error.to_string()),
-            Err(_) => self.with_words("the connection is open but nothing comes"),
         }
     }
 

@@ -74,8 +74,6 @@ pub struct SshOptions {
     pub keeping: Keeping,
     /// How single hosts are reached, by name; goes before the settings above.
     pub logins: BTreeMap<String, Login>,
-    /// Further arguments for the client, before the host.
-    pub extra: Vec<String>,
 }
 
 impl Default for SshOptions {
@@ -94,7 +92,6 @@ impl Default for SshOptions {
             jump: None,
             keeping: Keeping::Nothing,
             logins: BTreeMap::new(),
-            extra: Vec::new(),
         }
     }
 }
@@ -330,7 +327,7 @@ impl Ssh {
         } else if let Some(jump) = &options.jump {
             command.arg("-J").arg(jump);
         }
-        command.args(&options.extra).arg("--").arg(target);
+        command.arg("--").arg(target);
         Ok(command)
     }
 }
@@ -429,7 +426,6 @@ mod tests {
                     port: Some(2222),
                 },
             )]),
-            extra: vec!["-v".into()],
             ..SshOptions::default()
         };
         let ssh = Ssh::new(Payload::new(vec![0; 77]), options).unwrap();
@@ -449,11 +445,11 @@ mod tests {
         let of_user = arguments.iter().position(|a| a.starts_with("Strict"));
         let default = arguments.iter().position(|a| a.starts_with("IPQoS"));
         assert!(of_user < default, "the first value counts");
-        let end = &arguments[arguments.len() - 4..];
-        assert_eq!(end[..3], ["-v", "--", "10.0.0.1"]);
-        assert!(end[3].contains("parent=\"/scratch\"; "), "{}", end[3]);
+        let end = &arguments[arguments.len() - 3..];
+        assert_eq!(end[..2], ["--", "10.0.0.1"]);
+        assert!(end[2].contains("parent=\"/scratch\"; "), "{}", end[2]);
         let facts = "; full=77; keep=;; esac; url=; tcp=; path=; limit=60; ";
-        assert!(end[3].contains(facts), "{}", end[3]);
+        assert!(end[2].contains(facts), "{}", end[2]);
         let neighbour = Neighbour {
             address: "[2001:db8::1]:5401".parse().unwrap(),
             key: RelayKey([0x0a; 16]),

@@ -7,17 +7,13 @@ use crate::launcher::{AgentCommand, Launcher};
 use crate::link::{LAST_WORDS, Link, LinkGuard, Process, say};
 use crate::payload::Payloads;
 use crate::relay::Neighbour;
-use crate::slots::LaunchSlots;
 use crate::tail::Tail;
 use ew_model::Host;
 use ew_sys::process::{die_with_parent, new_process_group};
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout, Command};
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 /// How much may come before our own lines: what login scripts print.
@@ -31,25 +27,14 @@ pub(crate) const COPY_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Starts the agent of one host; with a payload, hands it over and waits until the far side has
 /// started it. The far side must answer within `deadline`; the copy may then take as long as it
-/// moves.
+/// moves. The program may come from a neighbour, which takes less of our uplink; one that gives
+/// nothing is none.
 ///
 /// The agent's own greeting is not waited for: the first bytes of [`Link::reader`] are the agent's.
 ///
 /// # Errors
 /// [`LaunchError`] with the other side's own words; by then nothing runs here any more, and the far
 /// side has cleaned up or does so when it notices that the connection is gone.
-pub async fn launch(
-    launcher: &dyn Launcher,
-    host: &Host,
-    deadline: Duration,
-) -> Result<Link, LaunchError> {
-    launch_from(launcher, host, deadline, None).await
-}
-
-/// The same where the program may come from a neighbour, which takes less of our uplink.
-///
-/// # Errors
-/// As [`launch`]; a neighbour that gives nothing is none.
 pub async fn launch_from(
     launcher: &dyn Launcher,
     host: &Host,
@@ -91,39 +76,6 @@ pub async fn launch_from(
         Ok(Ok(())) => Ok(starting.into_link(was_kept)),
         Ok(Err(stop)) => Err(starting.explain(stop).await),
         Err(_) => Err(starting.too_late(copy_limit)),
-    }
-}
-
-/// Launches many hosts, as many at once as the launcher allows, and sends each result with the
-/// host's index as it comes. Returns when all are done, or when nobody receives any more.
-pub async fn launch_all(
-    launcher: Arc<dyn Launcher>,
-    hosts: &[Host],
-    deadline: Duration,
-    results: mpsc::Sender<(usize, Result<Link, LaunchError>)>,
-) {
-    let slots = Arc::new(LaunchSlots::new(launcher.fan_out()));
-    let mut tasks = JoinSet::new();
-    for (index, host) in hosts.iter().cloned().enumerate() {
-        let (launcher, slots, results) = (launcher.clone(), slots.clone(), results.clone());
-        tasks.spawn(async move {
-            let Some(_slot) = slots.take().await else {
-                return true;
-            };
-            let began = Instant::now();
-            let result = launch(launcher.as_ref(), &host, deadline).await;
-            match &result {
-                Ok(_) => slots.launched_after(began.elapsed()),
-                Err(error) if error.is_turned_away() => slots.turned_away(Instant::now()),
-                Err(_) => {}
-            }
-            results.send((index, result)).await.is_ok()
-        });
-    }
-    while let Some(done) = tasks.join_next().await {
-        if !done.unwrap_or(false) {
-            break;
-        }
     }
 }
 

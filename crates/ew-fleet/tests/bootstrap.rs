@@ -11,8 +11,8 @@ mod support;
 
 use ew_fleet::bootstrap::Keeping;
 use ew_fleet::{
-    Entered, FanOut, LaunchError, Launcher, Local, Neighbour, Payload, Ssh, SshOptions, Step,
-    launch, launch_all, launch_from,
+    Entered, FanOut, LaunchError, Launcher, Link, Local, Neighbour, Payload, Ssh, SshOptions, Step,
+    launch_from,
 };
 use ew_model::Host;
 use ew_proto::message::RelayKey;
@@ -23,10 +23,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 use support::{
     CLEAN_WITHIN, PATIENCE, SPEAKS, arrived_bytes, converse, entries, eventually, host, installed,
-    mount_namespace, path_of, payload, processes_of, runs, within,
+    launch, launch_all, mount_namespace, path_of, payload, processes_of, runs, within,
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
@@ -58,7 +59,7 @@ async fn every_posix_shell_runs_the_script() {
 }
 
 async fn is_served(temp_host: &TempHost, shell: &str) {
-    let mut link = launch(&temp_host.ssh(payload(SPEAKS)), &host("a"), PATIENCE)
+    let mut link = launch(&temp_host.ssh(payload(SPEAKS)), &host("a"))
         .await
         .unwrap_or_else(|error| panic!("{shell}: {error}"));
     converse(&mut link).await;
@@ -70,7 +71,7 @@ async fn is_served(temp_host: &TempHost, shell: &str) {
 #[tokio::test]
 async fn noisy_login_scripts_do_no_harm_unless_they_never_end() {
     let temp_host = TempHost::new("echo Welcome; printf 'prompt> '; exec sh -c \"$command\"");
-    let mut link = launch(&temp_host.ssh(payload(SPEAKS)), &host("a"), PATIENCE)
+    let mut link = launch(&temp_host.ssh(payload(SPEAKS)), &host("a"))
         .await
         .unwrap();
     converse(&mut link).await;
@@ -170,7 +171,7 @@ async fn a_copy_that_moves_too_slowly_ends_at_its_limit() {
     };
     let ssh = Ssh::new(payload(SPEAKS), options).unwrap();
     let host = host("a");
-    let (error, ()) = tokio::join!(launch(&ssh, &host, PATIENCE), is_cleaned(&temp_host));
+    let (error, ()) = tokio::join!(launch(&ssh, &host), is_cleaned(&temp_host));
     let error = error.unwrap_err();
     assert!(
         matches!(
@@ -234,7 +235,7 @@ async fn another_machine_is_named_before_anything_is_sent() {
     let mut elf = vec![0; 100_000];
     elf[..4].copy_from_slice(b"\x7fELF");
     elf[18] = 62;
-    let error = launch(&temp_host.ssh(Payload::new(elf)), &host("a"), PATIENCE)
+    let error = launch(&temp_host.ssh(Payload::new(elf)), &host("a"))
         .await
         .unwrap_err();
     assert!(matches!(error, LaunchError::Architecture { .. }), "{error}");
@@ -357,7 +358,7 @@ async fn refusals_come_in_the_other_sides_words() {
         ..SshOptions::default()
     };
     let ssh = Ssh::new(payload(SPEAKS), options).unwrap();
-    let error = launch(&ssh, &host("a"), PATIENCE).await.unwrap_err();
+    let error = launch(&ssh, &host("a")).await.unwrap_err();
     assert!(matches!(error, LaunchError::Spawn { .. }), "{error}");
 }
 
@@ -371,7 +372,8 @@ async fn a_kept_binary_is_not_sent_again_and_not_trusted_when_changed() {
             continue;
         };
         let store = temp_host.remote().join("made/on/demand");
-        let old = store.join("eastwest-of-before");
+        let old = store.join(format!("eastwest-{}", "0a".repeat(32)));
+        let of_user = store.join("eastwest-report.html");
         let kept = payload(IS_KEPT);
         let file = store.join(format!("eastwest-{}", kept.digest()));
         let keeping = |temp_host: &TempHost| {
@@ -384,9 +386,12 @@ async fn a_kept_binary_is_not_sent_again_and_not_trusted_when_changed() {
         };
         fs::create_dir_all(&store).unwrap();
         fs::write(&old, "old").unwrap();
+        fs::write(&of_user, "mine").unwrap();
         is_answered(&keeping(&temp_host), shell).await;
         assert!(file.exists() && !old.exists(), "{shell}");
-        assert_eq!(entries(&store).len(), 1, "{shell}: only the binary stays");
+        assert!(of_user.exists(), "{shell}");
+        let left = entries(&store).len();
+        assert_eq!(left, 2, "{shell}: only the newest binary stays");
         // Nothing but the ping goes through.
         let narrow = TempHost::of(shell, "head -c 5 | exec sh -c \"$command\"").unwrap();
         is_answered(&keeping(&narrow), shell).await;
@@ -414,7 +419,7 @@ async fn a_host_without_gzip_gets_the_binary_as_it_is() {
 }
 
 async fn is_answered(ssh: &Ssh, shell: &str) {
-    let mut link = launch(ssh, &host("a"), PATIENCE)
+    let mut link = launch(ssh, &host("a"))
         .await
         .unwrap_or_else(|error| panic!("{shell}: {error}"));
     converse(&mut link).await;
@@ -427,7 +432,8 @@ async fn silence_ends_at_the_deadline_with_all_processes() {
     let temp_host = TempHost::new("echo $$ > \"${0%/*}/pid\"; echo one moment >&2; sleep 600; :");
     let ssh = temp_host.ssh(payload(SPEAKS));
     let deadline = Duration::from_millis(500);
-    let error = launch(&ssh, &host("a"), deadline).await.unwrap_err();
+    let launched = launch_from(&ssh, &host("a"), deadline, None).await;
+    let error = launched.unwrap_err();
     assert!(matches!(error, LaunchError::TooLate { .. }), "{error}");
     assert!(error.to_string().contains("while connecting"), "{error}");
     if temp_host.path("pid").exists() {
@@ -466,6 +472,22 @@ async fn the_launcher_copies_what_a_neighbour_does_not_have() {
         let launched = launch_from(&ssh, &host("a"), PATIENCE, Some(&neighbour)).await;
         converse(&mut launched.unwrap()).await;
         assert!(entries(&temp_host.remote()).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_neighbour_that_sends_without_end_fills_no_disk() {
+    for shell in POSIX_SHELLS {
+        let Some(temp_host) = TempHost::of(shell, "exec sh -c \"$command\"") else {
+            continue;
+        };
+        // More than a connection holds that nobody reads.
+        let (neighbour, is_sent) = Neighbourhood::serve_once(vec![b'x'; 64 << 20]);
+        let ssh = temp_host.ssh(payload(SPEAKS));
+        let launched = launch_from(&ssh, &host("a"), PATIENCE, Some(&neighbour)).await;
+        converse(&mut launched.unwrap()).await;
+        assert!(entries(&temp_host.remote()).is_empty(), "{shell}");
+        assert!(!is_sent.join().unwrap(), "{shell}: taken whole");
     }
 }
 
@@ -517,6 +539,19 @@ impl Neighbourhood {
         neighbour
     }
 
+    /// Whether one who asks takes all of it.
+    fn serve_once(program: Vec<u8>) -> (Neighbour, JoinHandle<bool>) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let neighbour = neighbour_at(listener.local_addr().unwrap());
+        let serving = std::thread::spawn(move || {
+            let (mut connection, _) = listener.accept().unwrap();
+            Self::read_request(&connection);
+            let answer = [b"HTTP/1.0 200 OK\r\n\r\n", &program[..]].concat();
+            connection.write_all(&answer).is_ok()
+        });
+        (neighbour, serving)
+    }
+
     /// Its lines; only the first of one that has no version.
     fn read_request(connection: &TcpStream) -> Vec<String> {
         let mut lines = BufReader::new(connection).lines().map(Result::unwrap);
@@ -533,33 +568,26 @@ impl Neighbourhood {
 async fn an_agent_that_fails_is_explained_and_its_file_removed() {
     let temp_host = TempHost::new("exec sh -c \"$command\"");
     let script = "echo hello; echo 'out of memory' >&2; exit 3";
-    let mut link = launch(&temp_host.ssh(payload(script)), &host("a"), PATIENCE)
+    let mut link = launch(&temp_host.ssh(payload(script)), &host("a"))
         .await
         .unwrap();
     let mut line = String::new();
     link.reader.read_line(&mut line).await.unwrap();
-    let words = link.guard.explain().await;
+    eventually("its last words have come", || {
+        link.guard.stderr_tail() == "out of memory\n"
+    })
+    .await;
+    let unclean = link.guard.finish(PATIENCE).await.unwrap_err().to_string();
     assert!(
-        words.contains("status 3") && words.contains("out of memory"),
-        "{words}"
+        unclean.contains("status 3") && unclean.contains("out of memory"),
+        "{unclean}"
     );
-    assert_eq!(link.guard.stderr_tail(), "out of memory\n");
-    let unclean = link.guard.finish(PATIENCE).await.unwrap_err();
-    assert!(unclean.to_string().contains("status 3"), "{unclean}");
     assert!(entries(&temp_host.remote()).is_empty());
 }
 
 #[tokio::test]
 async fn an_agent_that_does_not_end_is_killed_and_reported() {
-    let temp_host = TempHost::new("exec sh -c \"$command\"");
-    let script = "own=$(pwd -P); rm \"$0\"; cd /; rmdir \"$own\"; echo $$; exec sleep 600";
-    let mut link = launch(&temp_host.ssh(payload(script)), &host("a"), PATIENCE)
-        .await
-        .unwrap();
-    let mut line = String::new();
-    link.reader.read_line(&mut line).await.unwrap();
-    let pid: u32 = line.trim().parse().unwrap();
-    assert!(runs(pid));
+    let (link, pid) = that_does_not_end().await;
     drop(link.writer);
     let unclean = link
         .guard
@@ -575,15 +603,23 @@ async fn an_agent_that_does_not_end_is_killed_and_reported() {
 
 #[tokio::test]
 async fn a_dropped_link_leaves_no_process() {
+    let (link, pid) = that_does_not_end().await;
+    drop(link);
+    eventually("the agent is gone", || !runs(pid)).await;
+}
+
+/// An agent with its process.
+async fn that_does_not_end() -> (Link, u32) {
     let temp_host = TempHost::new("exec sh -c \"$command\"");
-    let mut link = launch(&temp_host.ssh(payload(SPEAKS)), &host("a"), PATIENCE)
+    let script = "own=$(pwd -P); rm \"$0\"; cd /; rmdir \"$own\"; echo $$; exec sleep 600";
+    let mut link = launch(&temp_host.ssh(payload(script)), &host("a"))
         .await
         .unwrap();
-    converse(&mut link).await;
-    let pid = link.guard.pid().unwrap();
+    let mut line = String::new();
+    link.reader.read_line(&mut line).await.unwrap();
+    let pid: u32 = line.trim().parse().unwrap();
     assert!(runs(pid));
-    drop(link);
-    eventually("the client is gone", || !runs(pid)).await;
+    (link, pid)
 }
 
 #[tokio::test]
@@ -591,21 +627,9 @@ async fn many_hosts_are_launched_and_each_is_answered_for() {
     let temp_host = TempHost::new("case $* in *host3*) exit 255;; esac; exec sh -c \"$command\"");
     let hosts: Vec<_> = (0..6).map(|i| host(&format!("host{i}"))).collect();
     let ssh = Arc::new(temp_host.ssh(payload(SPEAKS)));
-    let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
-    let launching = launch_all(ssh, &hosts, PATIENCE, sender);
-    let collecting = async {
-        let mut failed = Vec::new();
-        let mut links = Vec::new();
-        while let Some((index, result)) = receiver.recv().await {
-            match result {
-                Ok(link) => links.push(link),
-                Err(_) => failed.push(index),
-            }
-        }
-        (links, failed)
-    };
-    let ((), (links, failed)) = tokio::join!(launching, collecting);
-    assert_eq!((links.len(), failed), (5, vec![3]));
+    let launched = launch_all(ssh, &hosts).await;
+    let failed: Vec<usize> = (0..6).filter(|index| launched[*index].is_err()).collect();
+    assert_eq!(failed, [3]);
 }
 
 #[tokio::test]
@@ -622,14 +646,9 @@ async fn few_wait_at_a_jump_host_to_log_in_by_whatever_way_they_go_through_it() 
         ..temp_host.options()
     };
     let ssh = Ssh::new(payload(SPEAKS), options).unwrap();
-    let (sender, mut receiver) = tokio::sync::mpsc::channel(hosts.len());
     let ssh = Arc::new(ssh.with_ways_to(&hosts));
-    launch_all(ssh, &hosts, PATIENCE, sender).await;
-    let mut failed = 0;
-    while let Some((_, link)) = receiver.recv().await {
-        failed += usize::from(link.is_err());
-    }
-    assert_eq!(failed, hosts.len());
+    let launched = launch_all(ssh, &hosts).await;
+    assert!(launched.iter().all(Result::is_err));
     let log = fs::read_to_string(temp_host.path("log")).unwrap();
     let waiting = log.lines().scan(0, |waiting, line| {
         *waiting += if line == "+" { 1 } else { -1 };
@@ -646,16 +665,9 @@ async fn copies_that_are_over_at_once_hang_in_no_shell() {
             continue;
         };
         let hosts = vec![host("a"); 128];
-        let (sender, mut receiver) = tokio::sync::mpsc::channel(hosts.len());
-        launch_all(
-            Arc::new(temp_host.ssh(payload(SPEAKS))),
-            &hosts,
-            PATIENCE,
-            sender,
-        )
-        .await;
-        while let Some((_, link)) = receiver.recv().await {
-            let error = link.unwrap_err();
+        let ssh = Arc::new(temp_host.ssh(payload(SPEAKS)));
+        for launched in launch_all(ssh, &hosts).await {
+            let error = launched.unwrap_err();
             assert!(
                 matches!(error, LaunchError::CopyIncomplete { .. }),
                 "{shell}: {error}"
@@ -680,13 +692,13 @@ async fn local_agents_start_where_the_closure_puts_them() {
             Ok(())
         },
     );
-    let mut link = launch(&lab, &host("a"), PATIENCE).await.unwrap();
+    let mut link = launch(&lab, &host("a")).await.unwrap();
     drop(link.writer);
     let mut said = String::new();
     link.reader.read_to_string(&mut said).await.unwrap();
     assert_eq!(said, "hello\na\n");
     link.guard.finish(PATIENCE).await.unwrap();
-    let error = launch(&lab, &host("b"), PATIENCE).await.unwrap_err();
+    let error = launch(&lab, &host("b")).await.unwrap_err();
     assert!(matches!(error, LaunchError::Enter { .. }), "{error}");
 }
 
@@ -760,7 +772,7 @@ impl TempHost {
 }
 
 async fn failure(temp_host: &TempHost, script: &str) -> LaunchError {
-    launch(&temp_host.ssh(payload(script)), &host("a"), PATIENCE)
+    launch(&temp_host.ssh(payload(script)), &host("a"))
         .await
         .unwrap_err()
 }
@@ -771,7 +783,7 @@ async fn in_directory(temp_host: &TempHost, directory: &Path) -> LaunchError {
         ..temp_host.options()
     };
     let ssh = Ssh::new(payload(SPEAKS), options).unwrap();
-    launch(&ssh, &host("a"), PATIENCE).await.unwrap_err()
+    launch(&ssh, &host("a")).await.unwrap_err()
 }
 
 /// A script that can be started. cp writes it: while we had it open for writing, a process that

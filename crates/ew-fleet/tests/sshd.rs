@@ -9,7 +9,7 @@
 
 mod support;
 
-use ew_fleet::{LaunchError, Launcher, Ssh, SshOptions, launch, launch_all};
+use ew_fleet::{LaunchError, Launcher, Ssh, SshOptions};
 use ew_model::Host;
 use std::fs;
 use std::io::Write;
@@ -19,7 +19,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use support::{
     CLEAN_WITHIN, PATIENCE, SPEAKS, arrived_bytes, converse, entries, eventually, host, installed,
-    mount_namespace, path_of, payload, processes_of, runs, within, written_pid,
+    launch, launch_all, mount_namespace, path_of, payload, processes_of, runs, within, written_pid,
 };
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
@@ -27,9 +27,7 @@ use tokio::io::AsyncReadExt;
 #[tokio::test]
 async fn an_agent_is_copied_started_and_ends_with_its_input() {
     let Some(sshd) = Sshd::start("") else { return };
-    let mut link = launch(&sshd.ssh(SPEAKS), &host("target"), PATIENCE)
-        .await
-        .unwrap();
+    let mut link = launch(&sshd.ssh(SPEAKS), &host("target")).await.unwrap();
     converse(&mut link).await;
     assert!(entries(&sshd.remote()).is_empty());
     drop(link.writer);
@@ -40,17 +38,12 @@ async fn an_agent_is_copied_started_and_ends_with_its_input() {
 async fn several_links_at_once() {
     let Some(sshd) = Sshd::start("") else { return };
     let hosts = vec![host("target"); 4];
-    let (sender, mut receiver) = tokio::sync::mpsc::channel(4);
-    launch_all(Arc::new(sshd.ssh(SPEAKS)), &hosts, PATIENCE, sender).await;
-    let mut answered = 0;
-    while let Some((_, link)) = receiver.recv().await {
-        let mut link = link.unwrap();
+    for launched in launch_all(Arc::new(sshd.ssh(SPEAKS)), &hosts).await {
+        let mut link = launched.unwrap();
         converse(&mut link).await;
         drop(link.writer);
         link.guard.finish(PATIENCE).await.unwrap();
-        answered += 1;
     }
-    assert_eq!(answered, 4);
     assert!(entries(&sshd.remote()).is_empty());
 }
 
@@ -82,10 +75,8 @@ async fn one_login_at_a_jump_host_is_enough_for_the_hosts_behind_it() {
 }
 
 async fn launch_and_converse(ssh: &Arc<Ssh>, hosts: &[Host]) {
-    let (sender, mut receiver) = tokio::sync::mpsc::channel(hosts.len());
-    launch_all(Arc::<Ssh>::clone(ssh), hosts, PATIENCE, sender).await;
-    while let Some((_, link)) = receiver.recv().await {
-        let mut link = link.unwrap();
+    for launched in launch_all(Arc::<Ssh>::clone(ssh), hosts).await {
+        let mut link = launched.unwrap();
         converse(&mut link).await;
         drop(link.writer);
         link.guard.finish(PATIENCE).await.unwrap();
@@ -97,16 +88,14 @@ async fn a_killed_client_leaves_neither_file_nor_process() {
     let Some(sshd) = Sshd::start("") else { return };
     // This agent keeps its file, so that it is the bootstrap that has to clean up.
     let script = sshd.keeping_script();
-    let mut link = launch(&sshd.ssh(&script), &host("target"), PATIENCE)
-        .await
-        .unwrap();
+    let mut link = launch(&sshd.ssh(&script), &host("target")).await.unwrap();
     converse(&mut link).await;
     let agent = written_pid(&sshd.path("pid")).await;
     assert!(runs(agent) && entries(&sshd.remote()).len() == 1);
     link.guard.kill();
     sshd.is_clean(agent).await;
-    let words = link.guard.explain().await;
-    assert!(words.contains("signal 9"), "{words}");
+    let unclean = link.guard.finish(PATIENCE).await.unwrap_err().to_string();
+    assert!(unclean.contains("signal 9"), "{unclean}");
 }
 
 #[test]
@@ -116,9 +105,7 @@ fn a_controller_that_dies_leaves_neither_file_nor_process() {
     // Nothing in this thread cleans up; the kernel ends the client with the thread that started it.
     let controller = std::thread::spawn(move || {
         let runtime = runtime();
-        let mut link = runtime
-            .block_on(launch(&ssh, &host("target"), PATIENCE))
-            .unwrap();
+        let mut link = runtime.block_on(launch(&ssh, &host("target"))).unwrap();
         runtime.block_on(converse(&mut link));
         std::mem::forget((link, runtime));
     });
@@ -159,7 +146,7 @@ async fn login_shells_of_other_kinds_hand_the_script_on() {
         };
         let seen = sshd.run("echo $SHELL");
         assert!(seen.contains(shell), "the login shell is {seen}");
-        let mut link = launch(&sshd.ssh(SPEAKS), &host("target"), PATIENCE)
+        let mut link = launch(&sshd.ssh(SPEAKS), &host("target"))
             .await
             .unwrap_or_else(|error| panic!("{shell}: {error}"));
         converse(&mut link).await;
@@ -177,16 +164,14 @@ async fn login_shells_of_other_kinds_hand_the_script_on() {
 async fn a_connection_that_the_server_drops_is_explained() {
     let Some(sshd) = Sshd::start("") else { return };
     let script = sshd.keeping_script();
-    let mut link = launch(&sshd.ssh(&script), &host("target"), PATIENCE)
-        .await
-        .unwrap();
+    let mut link = launch(&sshd.ssh(&script), &host("target")).await.unwrap();
     converse(&mut link).await;
     let agent = written_pid(&sshd.path("pid")).await;
     Sshd::kill_session_of(agent);
     let mut rest = Vec::new();
     link.reader.read_to_end(&mut rest).await.unwrap();
-    let words = link.guard.explain().await;
-    assert!(words.contains("connection broke"), "{words}");
+    let unclean = link.guard.finish(PATIENCE).await.unwrap_err().to_string();
+    assert!(unclean.contains("connection broke"), "{unclean}");
     sshd.is_clean(agent).await;
 }
 
@@ -195,7 +180,7 @@ async fn refusals_are_told_in_sshs_own_words() {
     let Some(sshd) = Sshd::start("AllowUsers nobody-at-all\n") else {
         return;
     };
-    let error = launch(&sshd.ssh(SPEAKS), &host("target"), PATIENCE)
+    let error = launch(&sshd.ssh(SPEAKS), &host("target"))
         .await
         .unwrap_err();
     assert!(
@@ -204,9 +189,7 @@ async fn refusals_are_told_in_sshs_own_words() {
     );
     assert!(error.to_string().contains("Permission denied"), "{error}");
     let closed = sshd.ssh_to(free_port(), SPEAKS);
-    let error = launch(&closed, &host("target"), PATIENCE)
-        .await
-        .unwrap_err();
+    let error = launch(&closed, &host("target")).await.unwrap_err();
     assert!(error.to_string().contains("Connection refused"), "{error}");
 }
 

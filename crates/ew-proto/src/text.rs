@@ -4,6 +4,8 @@ use ew_model::facts::HostFacts;
 use ew_model::telemetry::InterfaceLink;
 
 const MAX_CHARS: usize = 2000;
+/// A host is at work with one job, and nobody reads hundreds.
+const MAX_OTHER_WORK: usize = 100;
 
 /// Every text of a host's facts, made safe to show.
 pub(crate) fn printable_facts(mut facts: HostFacts) -> HostFacts {
@@ -40,6 +42,8 @@ pub(crate) fn printable_facts(mut facts: HostFacts) -> HostFacts {
         let words = os.id_like.iter_mut().chain([&mut os.id, &mut os.name]);
         words.for_each(make_printable);
     }
+    facts.other_work.truncate(MAX_OTHER_WORK);
+    facts.other_work.iter_mut().for_each(make_printable);
     if let Some(claim) = &mut facts.in_use_by {
         make_printable(&mut claim.run);
         make_printable(&mut claim.by);
@@ -90,5 +94,15 @@ mod tests {
     fn control_characters_and_length_are_tamed() {
         assert_eq!(printable(" a\x1b[31m\nb\n"), "a [31m b");
         assert_eq!(printable(&"x".repeat(5000)).len(), MAX_CHARS);
+    }
+
+    #[test]
+    fn other_work_is_tamed_too() {
+        let facts = HostFacts {
+            other_work: vec!["job\x1b[2J 1".to_owned(); 5000],
+            ..HostFacts::default()
+        };
+        let shown = printable_facts(facts).other_work;
+        assert_eq!(shown, vec!["job [2J 1"; MAX_OTHER_WORK]);
     }
 }

@@ -63,15 +63,16 @@ impl RunWriter {
     }
 
     /// Replaces the manifest by its final form and writes the tables; returns the run, as
-    /// [`crate::load`] reads it. The manifest comes first, so that a full disk costs tables that
-    /// can be derived again, not the outcome.
+    /// [`crate::load`] reads it. The manifest comes before the tables, and whatever became of the
+    /// events, so that a full disk costs tables that can be derived again, not the outcome.
     ///
     /// # Errors
     /// [`StoreError`] when a file cannot be written; what was written before stays readable.
     pub fn finish(mut self, mut manifest: RunManifest) -> Result<Run, StoreError> {
-        self.events.sync()?;
+        let synced = self.events.sync();
         manifest.id.clone_from(&self.id);
         write_manifest(&self.directory, &mut manifest)?;
+        synced?;
         write_tables(&self.directory, manifest)
     }
 }

@@ -12,16 +12,16 @@ use ew_model::telemetry::{CauseCounters, ProcessTraffic, ReadingCost, SoftnetCou
 use ew_model::workload::{Workload, WorkloadKind};
 use ew_model::*;
 use ew_store::{
-    EVENTS_FILE, FORMAT_VERSION, MANIFEST_FILE, PruneRule, RunWriter, StoreError, add_barriers,
-    describe_tables, list, load, make_run_id, plan_hash, prune, resolve, write_file,
-    write_findings,
+    EVENTS_FILE, EventWriter, EventsFile, FORMAT_VERSION, MANIFEST_FILE, PruneRule, RunWriter,
+    StoreError, add_barriers, describe_tables, list, load, load_manifest, make_run_id, plan_hash,
+    prune, resolve, write_file, write_findings,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -331,6 +331,36 @@ fn a_run_without_events_has_empty_tables() {
         assert_eq!(file.num_rows(), 0);
         assert_eq!(file.schema().get_fields().len(), table.columns.len());
     }
+}
+
+/// A disk that takes no events.
+#[derive(Debug)]
+struct Full;
+
+impl EventsFile for Full {
+    fn append(&mut self, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    fn truncate(&mut self, _bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+}
+
+#[test]
+fn a_full_disk_does_not_cost_the_outcome() {
+    let temp_dir = TempDir::new().unwrap();
+    let mut writer = RunWriter::create(temp_dir.path(), manifest(7)).unwrap();
+    let path = writer.path().to_path_buf();
+    *writer.events() = EventWriter::new(Box::new(Full), path.join(EVENTS_FILE), 3);
+    let mut manifest = manifest(7);
+    manifest.outcome = Outcome::Partial;
+    writer.finish(manifest).unwrap_err();
+    assert_eq!(load_manifest(&path).unwrap().outcome, Outcome::Partial);
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
         };
         let mut report = ew_controller::doctor(&resolved, launcher, options)
             .await
-            .map_err(Failure::failed)?;
+            .map_err(not_examined)?;
         if let Some(failure) = unresolved {
             report.checks.insert(0, name_resolution(&failure));
         }
@@ -56,6 +56,13 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
         CheckState::Warning => ExitCode::from(exit::WORSE),
         CheckState::Failed => ExitCode::from(exit::PARTIAL),
     })
+}
+
+fn not_examined(error: std::io::Error) -> Failure {
+    match error.kind() {
+        std::io::ErrorKind::Interrupted => Failure::Interrupted,
+        _ => Failure::failed(error),
+    }
 }
 
 fn with_addresses(inventory: &Inventory) -> Inventory {

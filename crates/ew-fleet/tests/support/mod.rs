@@ -1,12 +1,14 @@
 //! What the tests of the ssh launcher share: payloads, hosts, and checks that all is clean.
 
-use ew_fleet::{Link, Payload};
+use ew_fleet::{LaunchError, LaunchSlots, Launcher, Link, Payload, launch_from};
 use ew_model::Host;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
 
 /// Longer than anything may take; nothing is measured against it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,12 +51,41 @@ pub(crate) fn host(name: &str) -> Host {
     }
 }
 
+/// Without a neighbour.
+pub(crate) async fn launch(launcher: &dyn Launcher, host: &Host) -> Result<Link, LaunchError> {
+    launch_from(launcher, host, PATIENCE, None).await
+}
+
+/// As many at once as the launcher allows; in the hosts' order.
+pub(crate) async fn launch_all(
+    launcher: Arc<dyn Launcher>,
+    hosts: &[Host],
+) -> Vec<Result<Link, LaunchError>> {
+    let slots = Arc::new(LaunchSlots::new(launcher.fan_out()));
+    let mut tasks = JoinSet::new();
+    for (index, host) in hosts.iter().cloned().enumerate() {
+        let (launcher, slots) = (Arc::clone(&launcher), Arc::clone(&slots));
+        tasks.spawn(async move {
+            let _slot = slots.take().await.unwrap();
+            let began = tokio::time::Instant::now();
+            let launched = launch(launcher.as_ref(), &host).await;
+            if launched.is_ok() {
+                slots.launched_after(began.elapsed());
+            }
+            (index, launched)
+        });
+    }
+    let mut all = tasks.join_all().await;
+    all.sort_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, launched)| launched).collect()
+}
+
 /// Hears the hello and one echo.
 pub(crate) async fn converse(link: &mut Link) {
     let mut line = String::new();
     link.reader.read_line(&mut line).await.unwrap();
     if line.is_empty() {
-        panic!("no hello: {}", link.guard.explain().await);
+        panic!("no hello: {}", link.guard.stderr_tail());
     }
     assert_eq!(line, "hello\n");
     link.writer.write_all(b"ping\n").await.unwrap();
