@@ -182,7 +182,7 @@ impl Table {
         }
     }
 
-    /// The group of a host, by each source.
+    /// How much a host belongs to each group: the sum of its scores.
     fn of_groups(&self, host: usize, groups: &[usize]) -> BTreeMap<usize, f64> {
         let mut sums = BTreeMap::new();
         let own = self.scores[host * self.hosts..].iter().take(self.hosts);

@@ -1,17 +1,23 @@
-//! Thresholds of the scenario against the run's figures.
+//! Thresholds and expectations of the scenario against what the run has figures for.
 
+use ew_evidence::criteria::SLOW;
 use ew_model::Analysis;
-use ew_model::analysis::{LatencyFigures, StageAnalysis, Warning};
+use ew_model::analysis::{
+    Expectation, HostPair, LatencyFigures, PairMap, StageAnalysis, UplinkAnalysis, Warning,
+};
 use ew_model::finding::VerdictStatus;
 use ew_model::threshold::{Checked, Metric, Threshold};
+use ew_stats::median;
 
 /// Checks all of them, and makes the verdict one of them when it was better: a missed threshold is
-/// worse than configured, and one without a figure leaves the answer incomplete.
+/// worse than configured; one without a figure, and an expectation that no stage could test, leave
+/// the answer incomplete.
 pub(crate) fn check(mut analysis: Analysis) -> Analysis {
     let thresholds = &analysis.run.scenario.thresholds;
     let checked: Vec<Checked> = thresholds.iter().map(|t| checked(t, &analysis)).collect();
     let is_missed = checked.iter().any(|c| c.is_met == Some(false));
-    let is_unknown = checked.iter().any(|c| c.is_met.is_none());
+    let not_tested = not_tested(&analysis);
+    let is_unknown = !not_tested.is_empty() || checked.iter().any(|c| c.is_met.is_none());
     let status = &mut analysis.verdict.status;
     let was_better = matches!(
         status,
@@ -25,8 +31,42 @@ pub(crate) fn check(mut analysis: Analysis) -> Analysis {
     let missed = checked.iter().filter(|c| c.is_met != Some(true));
     let missed = missed.cloned().map(Warning::ThresholdMissed);
     analysis.warnings.extend(missed);
+    let not_tested = not_tested.into_iter();
+    let not_tested = not_tested.map(|expectation| Warning::NotTested { expectation });
+    analysis.warnings.extend(not_tested);
     analysis.thresholds = checked;
     analysis
+}
+
+/// Expectations that no part of the run could have shown to be missed.
+fn not_tested(analysis: &Analysis) -> Vec<Expectation> {
+    let expect = &analysis.run.scenario.expect;
+    let racks = &analysis.racks;
+    let is_within = |ratio: f64| {
+        let shows = |uplink: &UplinkAnalysis| shows_ratio(uplink, ratio);
+        racks.iter().any(|rack| shows(&rack.tx) || shows(&rack.rx))
+    };
+    let has_paths = || racks.iter().any(|rack| !rack.paths.is_empty());
+    let has_rtt = || analysis.hosts.iter().any(|host| host.idle_rtt_ns.is_some());
+    [
+        (
+            expect
+                .oversubscription
+                .is_some_and(|ratio| !is_within(ratio)),
+            Expectation::Oversubscription,
+        ),
+        (expect.paths.is_some() && !has_paths(), Expectation::Paths),
+        (expect.rtt_ns.is_some() && !has_rtt(), Expectation::Rtt),
+    ]
+    .into_iter()
+    .filter_map(|(is_open, expectation)| is_open.then_some(expectation))
+    .collect()
+}
+
+/// Whether it is known what limits an uplink, or it carried what the ratio leaves of its hosts.
+fn shows_ratio(uplink: &UplinkAnalysis, ratio: f64) -> bool {
+    let carried = uplink.carried_bits_per_sec * ratio;
+    uplink.limited.is_some() || carried > SLOW * uplink.hosts_bits_per_sec
 }
 
 fn checked(threshold: &Threshold, analysis: &Analysis) -> Checked {
@@ -46,11 +86,8 @@ fn value(threshold: &Threshold, analysis: &Analysis) -> Option<f64> {
     let first = stages.clone().find_map(|stage| stage.latency.as_ref());
     let time = |of: fn(&LatencyFigures) -> Option<u64>| Some(of(&first?.times)? as f64);
     match threshold.metric {
-        Metric::PairMin => pairs(threshold, analysis).into_iter().next(),
-        Metric::PairMedian => {
-            let pairs = pairs(threshold, analysis);
-            pairs.get(pairs.len() / 2).copied()
-        }
+        Metric::PairMin => least(pairs(threshold, analysis).into_iter().map(Some)),
+        Metric::PairMedian => median(&pairs(threshold, analysis)),
         Metric::HostTxMin => least(
             analysis
                 .hosts
@@ -74,21 +111,33 @@ fn value(threshold: &Threshold, analysis: &Analysis) -> Option<f64> {
     }
 }
 
-/// Rates of all pairs, the slowest first: of the mesh, or of the stage.
+/// Rates of all pairs: of the mesh, or of the stage.
 fn pairs(threshold: &Threshold, analysis: &Analysis) -> Vec<f64> {
-    let is_of_host_pairs =
-        threshold.stage.is_none() || threshold.stage == analysis.host_pairs_stage;
-    let host_pairs = analysis.host_pairs.iter().filter(|_| is_of_host_pairs);
-    let mut rates: Vec<f64> = host_pairs
-        .filter_map(|host_pair| host_pair.bits_per_sec)
-        .collect();
-    if rates.is_empty() {
-        let stages = analysis.stages.iter().filter(|stage| stage.kind.is_bulk());
-        let meant = stages.filter(|s| threshold.stage.as_ref().is_none_or(|name| s.name == *name));
-        rates.extend(meant.filter_map(|stage| stage.slowest_bits_per_sec));
+    let stage = threshold.stage.as_ref();
+    let is_named = |name: &str| stage.is_none_or(|stage| stage == name);
+    let host_pairs = match stage.is_none() || threshold.stage == analysis.host_pairs_stage {
+        true => analysis.host_pairs.as_slice(),
+        false => map_of(stage, analysis),
+    };
+    let rates: Vec<f64> = host_pairs.iter().filter_map(|p| p.bits_per_sec).collect();
+    if !rates.is_empty() {
+        return rates;
     }
-    rates.sort_by(f64::total_cmp);
-    rates
+    let stages = analysis.stages.iter().filter(|stage| stage.kind.is_bulk());
+    let meant = stages.filter(|stage| is_named(&stage.name));
+    meant
+        .filter_map(|stage| stage.slowest_bits_per_sec)
+        .collect()
+}
+
+/// The pairs of another stage than the mesh.
+fn map_of<'a>(stage: Option<&String>, analysis: &'a Analysis) -> &'a [HostPair] {
+    let named = |map: &&PairMap| {
+        let of_map = analysis.stages.get(map.stage as usize);
+        of_map.is_some_and(|found| stage == Some(&found.name))
+    };
+    let map = analysis.pair_maps.iter().find(named);
+    map.map_or(&[], |map| &map.host_pairs)
 }
 
 fn least(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {

@@ -7,18 +7,23 @@ use ew_model::finding::{Cause, Finding, Grounds, Severity, UplinkTest, Verdict, 
 /// Draws the conclusion.
 pub(crate) fn verdict(case: &Case<'_>) -> Verdict {
     let mut findings = findings(case);
-    findings.sort_by(|a, b| {
-        let by_rank = rank(b).cmp(&rank(a));
-        by_rank
-            .then(b.confidence.cmp(&a.confidence))
-            .then(a.subject.cmp(&b.subject))
-    });
+    sort(&mut findings);
     let status = status(case, &findings);
     Verdict {
         status,
         findings,
         grounds: grounds(case),
     }
+}
+
+/// Worst first.
+pub(crate) fn sort(findings: &mut [Finding]) {
+    findings.sort_by(|a, b| {
+        let by_rank = rank(b).cmp(&rank(a));
+        by_rank
+            .then(b.confidence.cmp(&a.confidence))
+            .then(a.subject.cmp(&b.subject))
+    });
 }
 
 /// Order of weight: whether anything may be concluded, severity, then how much of the cluster a

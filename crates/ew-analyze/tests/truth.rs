@@ -6,7 +6,7 @@ mod compare;
 mod disturbance;
 mod simulator;
 
-use ew_model::analysis::{HostState, NicRateSource};
+use ew_model::analysis::{Expectation, HostState, NicRateSource, Warning};
 use ew_model::barrier::{Barrier, BarrierKind};
 use ew_model::finding::{Cause, Finding, Severity, Subject, VerdictStatus};
 use ew_model::record::FlowOutcome;
@@ -448,6 +448,36 @@ fn nothing_measured_is_not_determined() {
             .iter()
             .all(|host_pair| host_pair.bits_per_sec.is_none())
     );
+}
+
+#[test]
+fn an_expectation_that_nothing_tests_leaves_the_run_incomplete() {
+    let truth = Truth::new(&[4, 4], 1.0);
+    let not_tested = |name: &str, expect: &str| {
+        let analysis = ew_analyze::analyze(&run(&truth, name, &[expect], 7));
+        let warnings = analysis.warnings.iter();
+        let not_tested = warnings.filter_map(|warning| match warning {
+            Warning::NotTested { expectation } => Some(*expectation),
+            _ => None,
+        });
+        (analysis.verdict.status, not_tested.collect::<Vec<_>>())
+    };
+    for (expect, expectation) in [
+        ("expect.oversubscription=1", Expectation::Oversubscription),
+        ("expect.paths=4", Expectation::Paths),
+        ("expect.rtt=300us", Expectation::Rtt),
+    ] {
+        assert_eq!(
+            not_tested("permutation", expect),
+            (VerdictStatus::Partial, vec![expectation])
+        );
+    }
+    for expect in ["expect.oversubscription=1", "expect.rtt=10ms"] {
+        let tested = (VerdictStatus::NothingWrong, Vec::new());
+        assert_eq!(not_tested("qualify", expect), tested, "{expect}");
+    }
+    let of_mesh = not_tested("mesh", "expect.oversubscription=1");
+    assert_eq!(of_mesh.1, [], "it loads the uplinks as far");
 }
 
 #[test]

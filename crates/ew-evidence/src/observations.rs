@@ -77,15 +77,23 @@ impl RoundView<'_> {
     pub fn streams_by_host(&self) -> BTreeMap<HostId, u32> {
         let mut streams: BTreeMap<HostId, u32> = BTreeMap::new();
         for row in &self.records {
-            let of_flow = row
-                .sender
-                .as_ref()
-                .map_or(1, |end| end.streams.len().max(1)) as u32;
-            *streams.entry(row.src).or_default() += of_flow;
-            *streams.entry(row.dst).or_default() += of_flow;
+            *streams.entry(row.src).or_default() += streams_of_flow(row);
+            *streams.entry(row.dst).or_default() += streams_of_flow(row);
         }
         streams
     }
+
+    /// Those of one host.
+    pub fn streams_of(&self, host: HostId) -> u32 {
+        let ends = |row: &FlowRecord| u32::from(row.src == host) + u32::from(row.dst == host);
+        let rows = self.records.iter();
+        rows.map(|row| ends(row) * streams_of_flow(row)).sum()
+    }
+}
+
+fn streams_of_flow(row: &FlowRecord) -> u32 {
+    let streams = row.sender.as_ref().map(|end| end.streams.len());
+    streams.unwrap_or(0).max(1) as u32
 }
 
 /// A planned flow without a figure.

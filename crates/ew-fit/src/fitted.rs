@@ -8,6 +8,13 @@ use super::rounds::{Round, Rounds};
 use super::score::{Predicted, Scorer};
 use std::collections::BTreeMap;
 
+/// By stage and round: what its flows should carry together, and what they did.
+pub(super) type Sums = BTreeMap<(usize, usize), (f64, f64)>;
+
+/// What single connections leave at least of links that as many of them as there are paths share:
+/// one of e paths stays empty (balls into bins).
+pub(super) const LEFT_BY_COLLISIONS: f64 = 1.0 - 1.0 / std::f64::consts::E;
+
 /// A hypothesis with all it predicts.
 pub(super) struct Fitted<'a> {
     pub(super) rounds: &'a Rounds,
@@ -73,8 +80,9 @@ impl<'a> Fitted<'a> {
     }
 
     /// By stage and round: what its flows should carry together, and what they did. Over hashed
-    /// paths that is no more than where no connection takes over what another leaves.
-    pub(super) fn sums(&self) -> BTreeMap<(usize, usize), (f64, f64)> {
+    /// paths that is no more than where no connection takes over what another leaves; of cross-rack
+    /// flows such a part is expected.
+    pub(super) fn sums(&self, of_crossing: f64) -> Sums {
         let narrower = |direction| self.hosts_of(direction).min(self.uplinks()[direction]);
         let mut links = self.hashed_links(narrower);
         let rounds = self.rounds.rounds.iter().zip(&self.predicted);
@@ -93,7 +101,10 @@ impl<'a> Fitted<'a> {
                     .take(self.rounds.racks);
                 crossing = out.map(|(_, carried)| carried).sum::<f64>().min(crossing);
             }
-            ((round.stage, round.at), (intra + crossing, measured))
+            (
+                (round.stage, round.at),
+                (intra + of_crossing * crossing, measured),
+            )
         };
         rounds
             .filter(|(round, _)| !round.is_excused)

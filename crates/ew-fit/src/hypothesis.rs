@@ -191,7 +191,7 @@ impl Hypothesis {
         other
     }
 
-    /// Parts only ever lower what is there.
+    /// Parts lower what is there, but for racks that have more than the others.
     pub(super) fn capacities(&self, rounds: &Rounds) -> Capacities {
         let mut capacities = Capacities::new(self, rounds);
         for part in &self.parts {

@@ -88,7 +88,9 @@ pub fn network(
         isolated_sigma: noise::ISOLATED_SIGMA,
     };
     hashing::expect(&mut rounds, &start, &mut shares);
-    rounds.forgive_harmless_starvation(|host| start.class_rate(host.index()));
+    if !quality.is_throttled {
+        rounds.forgive_harmless_starvation(|host| start.class_rate(host.index()));
+    }
     rounds.doubt_single_connections();
     rounds.excuse_slow_rounds(|host| start.class_rate(host.index()));
     rounds.note_scatter(|host| start.class_rate(host.index()));

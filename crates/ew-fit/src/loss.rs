@@ -6,8 +6,10 @@ use super::hypothesis::{Direction, Effect, Hypothesis, Location};
 use super::loss_index::{NO_LOSS, SPREAD};
 use super::noise::OVERDISPERSION;
 use super::obs::Obs;
-use super::rounds::Rounds;
-use ew_evidence::criteria::{ALIKE, EQUAL, FULL, LOSSY, MANY, MIN_SEEN, NEGLIGIBLE, TIMES_TYPICAL};
+use super::rounds::{Round, Rounds};
+use ew_evidence::criteria::{
+    ALIKE, EQUAL, FULL, LEAST_FILL, LOSSY, MANY, MIN_SEEN, NEGLIGIBLE, TIMES_TYPICAL,
+};
 use ew_model::HostId;
 use ew_stats::median;
 use std::collections::BTreeSet;
@@ -62,6 +64,60 @@ pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
             raw_gain(rounds, &flows).unwrap_or(0.0)
         })
         .sum()
+}
+
+/// Shares of their segments that isolated flows through a rack's uplink retransmit.
+pub(super) fn shares_of(
+    rounds: &Rounds,
+    hypothesis: &Hypothesis,
+    rack: usize,
+    direction: Direction,
+) -> Vec<f64> {
+    shares(&flows_of(
+        rounds,
+        Location::Rack(rack, direction),
+        hypothesis,
+    ))
+}
+
+/// The same where they are far more than typical although the uplink has room: in other rounds it
+/// carried far more, so that no queue was full. None where they are not.
+pub(super) fn beside_room(
+    rounds: &Rounds,
+    hypothesis: &Hypothesis,
+    rack: usize,
+    direction: Direction,
+) -> Vec<f64> {
+    let flows = isolated_on(rounds, Location::Rack(rack, direction), hypothesis);
+    if gain(rounds, &flows).is_none_or(|gain| gain < EQUAL) {
+        return Vec::new();
+    }
+    let is_meant = |(from, to): (usize, usize)| {
+        direction.has_tx() && from == rack || direction.has_rx() && to == rack
+    };
+    let asked: BTreeSet<*const Obs> = flows.iter().map(|obs| std::ptr::from_ref(*obs)).collect();
+    let of_round = |round: &Round| {
+        let own = rounds.of(round).iter();
+        let own: Vec<&Obs> = own.filter(|obs| obs.racks.is_some_and(is_meant)).collect();
+        let losing = own
+            .iter()
+            .filter(|obs| asked.contains(&std::ptr::from_ref(**obs)));
+        let sum: f64 = own.iter().map(|obs| obs.bits_per_sec).sum();
+        (sum, losing.count())
+    };
+    let sums: Vec<(f64, usize)> = rounds.rounds.iter().map(of_round).collect();
+    let most = sums.iter().map(|(sum, _)| *sum).fold(0.0, f64::max);
+    let with_room = sums.iter().filter(|(sum, _)| *sum < LEAST_FILL * most);
+    let with_room: usize = with_room.map(|(_, losing)| losing).sum();
+    match with_room as f64 > (1.0 - MANY) * flows.len() as f64 {
+        true => shares(&flows),
+        false => Vec::new(),
+    }
+}
+
+fn shares(flows: &[&Obs]) -> Vec<f64> {
+    let shares = flows.iter().filter_map(|obs| obs.retransmitted_share);
+    shares.collect()
 }
 
 fn lose_unhindered(rounds: &Rounds, hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
@@ -121,11 +177,7 @@ fn asked(hypothesis: &Hypothesis, obs: &Obs) -> f64 {
 /// switch port of a receiver that is slower than the sender.
 fn flows_of<'r>(rounds: &'r Rounds, location: Location, hypothesis: &Hypothesis) -> Vec<&'r Obs> {
     let capacities = hypothesis.capacities(rounds);
-    let rate = |host: HostId| hypothesis.class_rate(host.index());
-    let fills = |obs: &&Obs| {
-        if rate(obs.dst) < FULL * rate(obs.src) {
-            return true;
-        }
+    let fills_uplink = |obs: &&Obs| {
         let Some((from, to)) = obs.racks else {
             return false;
         };
@@ -133,9 +185,22 @@ fn flows_of<'r>(rounds: &'r Rounds, location: Location, hypothesis: &Hypothesis)
             .min(capacities.bits_per_sec[capacities.down(to, 0)]);
         asked(hypothesis, obs) > FULL * path
     };
+    let mut flows = isolated_on(rounds, location, hypothesis);
+    flows.retain(|obs| !fills_uplink(obs));
+    flows
+}
+
+/// The same, whatever is assumed of uplinks.
+fn isolated_on<'r>(
+    rounds: &'r Rounds,
+    location: Location,
+    hypothesis: &Hypothesis,
+) -> Vec<&'r Obs> {
+    let rate = |host: HostId| hypothesis.class_rate(host.index());
+    let fills_port = |obs: &Obs| rate(obs.dst) < FULL * rate(obs.src);
     let isolated = rounds.loss.isolated.iter().map(|at| &rounds.obs[*at]);
     isolated
-        .filter(|obs| location.carries(obs) && !fills(obs) && !may_share_link(rounds, obs))
+        .filter(|obs| location.carries(obs) && !fills_port(obs) && !may_share_link(rounds, obs))
         .collect()
 }
 
@@ -148,10 +213,7 @@ fn may_share_link(rounds: &Rounds, obs: &Obs) -> bool {
 
 /// `None` unless enough flows, with enough partners, retransmit far more than typical.
 fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
-    let shares: Vec<f64> = flows
-        .iter()
-        .filter_map(|obs| obs.retransmitted_share)
-        .collect();
+    let shares = shares(flows);
     let partners = |end: fn(&Obs) -> HostId| {
         flows
             .iter()

@@ -2,7 +2,7 @@
 
 use super::HostRates;
 use super::explain::{Found, rivals};
-use super::fitted::Fitted;
+use super::fitted::{Fitted, LEFT_BY_COLLISIONS, Sums};
 use super::hypothesis::{Capacities, Direction, Effect, Fabric, Hypothesis, Location, Part};
 use super::members::Posterior;
 use super::noise::{ISOLATED_SIGMA, LITTLE_STARVATION};
@@ -12,7 +12,7 @@ use super::pods::{self, PodLimit};
 use super::rounds::Rounds;
 use super::score::Predicted;
 use super::search::Search;
-use super::uplinks::{self, RackDirection};
+use super::uplinks::{self, RackDirection, Reach};
 use super::views;
 use ew_evidence::criteria::{EQUAL, FULL};
 use ew_evidence::observations::Observations;
@@ -124,7 +124,7 @@ pub struct Network {
     /// Spread of the logarithm of what isolated intra-rack flows do of what their hosts can.
     pub scatter: f64,
     /// By stage and index of the round: predicted sum over the flows, and measured.
-    sums: BTreeMap<(usize, usize), (f64, f64)>,
+    sums: Sums,
 }
 
 impl Network {
@@ -169,11 +169,6 @@ impl Network {
             hypothesis.parts.retain(Part::is_of_racks);
         }
         let parts = parts(&mut search, &hypothesis);
-        // Nor is it known then what flows should do.
-        let unexplained = match is_unknown {
-            true => UnexplainedPairs::default(),
-            false => super::pairs::unexplained(&mut search, &hypothesis),
-        };
         let fitted = Fitted::new(search.scorer(), &hypothesis);
         let slow = slow_sides(&fitted, &parts);
         let isolated = isolated(&fitted);
@@ -189,12 +184,21 @@ impl Network {
                 .for_each(RackDirection::widen_by_links);
         }
         let mut pods = pods::limits(&fitted);
-        if quality.is_throttled || is_unknown {
-            racks.iter_mut().flatten().for_each(RackDirection::forget);
-            pods.clear();
-        }
-        let known = with_uplinks(&hypothesis, &racks);
-        let sums = Fitted::new(search.scorer(), &known).sums();
+        let sums = match quality.is_throttled || is_unknown {
+            true => {
+                racks.iter_mut().flatten().for_each(RackDirection::forget);
+                pods.clear();
+                fitted.sums(1.0)
+            }
+            false => sums_as_reported(&fitted, &racks),
+        };
+        // Where rates are unknown, so is what flows should do.
+        let unexplained = match is_unknown {
+            true => UnexplainedPairs::default(),
+            false => {
+                super::pairs::unexplained(&mut search, &without_open_racks(&hypothesis, &racks))
+            }
+        };
         let mut rack_pairs = views::rack_pairs(observations, &fitted, &racks);
         let limit = observations.run.plan.rate_limit.as_ref();
         if let Some(share) = limit.and_then(|limit| limit.of_line_rate) {
@@ -289,7 +293,6 @@ impl Network {
             rx_bits_per_sec: own,
             up_bits_per_sec: limit(0),
             down_bits_per_sec: limit(1),
-            path_bits_per_sec: BTreeMap::new(),
         }
     }
 
@@ -346,21 +349,55 @@ impl Isolated {
     }
 }
 
-/// The explanation with what was found of each rack's uplinks. The search weighs all flows alike;
-/// what a rack carries is known from those of many connections.
-fn with_uplinks(hypothesis: &Hypothesis, racks: &[[RackDirection; 2]]) -> Hypothesis {
-    let mut known = hypothesis.clone();
-    if matches!(hypothesis.fabric, Fabric::Paths { .. }) {
-        return known;
+/// The sums of stages by what is reported.
+fn sums_as_reported(fitted: &Fitted<'_>, racks: &[[RackDirection; 2]]) -> Sums {
+    let (reported, is_open) = as_reported(fitted, racks);
+    let of_crossing = match is_open && fitted.rounds.may_collide() {
+        true => LEFT_BY_COLLISIONS,
+        false => 1.0,
+    };
+    let mut search = Search::new(fitted.rounds);
+    Fitted::new(search.scorer(), &reported).sums(of_crossing)
+}
+
+/// The explanation with what is reported of each rack's uplinks. The search weighs all flows alike;
+/// what a rack carries is known from those of many connections. What is left open explains nothing:
+/// that a stage stays below its expectation is reported then. With whether anything is.
+fn as_reported(fitted: &Fitted<'_>, racks: &[[RackDirection; 2]]) -> (Hypothesis, bool) {
+    let mut reported = fitted.hypothesis.clone();
+    let mut is_open = false;
+    if matches!(reported.fabric, Fabric::Paths { .. }) {
+        return (reported, is_open);
     }
     for (rack, directions) in racks.iter().enumerate() {
-        for (found, direction) in directions.iter().zip([Direction::Tx, Direction::Rx]) {
-            known.parts.extend(found.capacity.map(|capacity| Part {
+        for (index, direction) in [Direction::Tx, Direction::Rx].into_iter().enumerate() {
+            let found = &directions[index];
+            let is_limit = fitted.uplinks()[index * racks.len() + rack].is_finite();
+            let value = match (found.capacity, found.reach) {
+                (Some(capacity), _) => capacity.value,
+                (None, Reach::NotTested) if is_limit => f64::INFINITY,
+                (None, _) => continue,
+            };
+            is_open |= value.is_infinite();
+            reported.parts.push(Part {
                 location: Location::Rack(rack, direction),
-                effect: Effect::Capacity(capacity.value),
-            }));
+                effect: Effect::Capacity(value),
+            });
         }
     }
+    (reported, is_open)
+}
+
+/// The explanation without racks of which it is left open that their uplinks differ from others':
+/// their flows are unexplained.
+fn without_open_racks(hypothesis: &Hypothesis, racks: &[[RackDirection; 2]]) -> Hypothesis {
+    let mut known = hypothesis.clone();
+    known.parts.retain(|part| match part.location {
+        Location::Rack(rack, _) => racks[rack]
+            .iter()
+            .any(|found| found.reach == Reach::Limits || !found.lost_shares.is_empty()),
+        _ => true,
+    });
     known
 }
 

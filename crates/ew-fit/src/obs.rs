@@ -50,14 +50,10 @@ pub(super) fn obs(
     rate: f64,
     starvation: f64,
 ) -> Obs {
-    let rack = |host| Some(inventory.rack_of(host)?.index());
-    let racks = rack(row.src)
-        .zip(rack(row.dst))
-        .filter(|(from, to)| from != to);
     Obs {
         src: row.src,
         dst: row.dst,
-        racks,
+        racks: inventory.racks_between(row.src, row.dst),
         bits_per_sec: rate,
         ln_rate: rate.ln(),
         starvation,

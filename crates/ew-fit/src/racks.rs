@@ -7,11 +7,13 @@ use super::noise::{ISOLATED_SIGMA, MAX_DEFICIT, SPLIT_SIGMA, log_kernel};
 use super::rounds::Rounds;
 use super::search::{COARSE, FINEST, Search, fabric_value, part_value};
 use super::sums::{ABOVE, OWN_QUANTILES, SUM_QUANTILES, sums};
-use super::{loss, pairs, pods};
+use super::{hosts, loss, pairs, pods};
 use ew_evidence::criteria::{EQUAL, MIN_EFFECT, NEGLIGIBLE, SIGNIFICANT};
 use ew_stats::quantile;
 use std::collections::BTreeMap;
 
+/// Hosts that one part of their rack may replace.
+const MIN_REPLACED: usize = 2;
 /// How unevenly TCP may split.
 const SPLITS: [f64; 4] = [0.15, 0.25, 0.45, 0.7];
 
@@ -134,6 +136,37 @@ pub(super) fn add(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypoth
         let last = better.parts.len() - 1;
         search.climb(&mut better, |h| part_value(h, last), &COARSE);
         hypothesis = better;
+    }
+    hypothesis
+}
+
+/// Hosts of one rack that all seem slow may be its uplinks, where most of their flows cross: tries
+/// these instead of them, and then again which hosts are slow.
+pub(super) fn instead_of_hosts(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypothesis {
+    for rack in 0..search.rounds.racks {
+        let own: Vec<usize> = search.rounds.hosts_in(rack).collect();
+        let is_of_host = |part: &Part| match part.location {
+            Location::Host(host, _) => own.contains(&host.index()),
+            _ => false,
+        };
+        let mut base = hypothesis.clone();
+        base.parts.retain(|part| !is_of_host(part));
+        if hypothesis.parts.len() < base.parts.len() + MIN_REPLACED {
+            continue;
+        }
+        let is_of_rack =
+            |part: &Part| matches!(part.location, Location::Rack(other, _) if other == rack);
+        let parts = candidates(search.rounds, &base).into_iter();
+        let others = parts.filter(is_of_rack).map(|part| base.with(part));
+        let scored: Vec<(f64, Hypothesis)> =
+            others.map(|other| (search.worth(&other), other)).collect();
+        let best = scored.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+        let now = search.worth(&hypothesis);
+        if let Some((_, mut better)) = best.filter(|(worth, _)| *worth > now) {
+            let last = better.parts.len() - 1;
+            search.climb(&mut better, |h| part_value(h, last), &COARSE);
+            hypothesis = hosts::add(search, better, |_| true);
+        }
     }
     hypothesis
 }

@@ -7,7 +7,8 @@
 
 use super::fitted::Fitted;
 use super::hashing::Links;
-use super::hypothesis::{Capacities, Direction, Effect, Fabric, Location};
+use super::hypothesis::{Capacities, Direction, Effect, Fabric, Location, Part};
+use super::loss;
 use super::members::Posterior;
 use super::noise::{HALF_STARVED, LITTLE_STARVATION};
 use super::obs::has_many_streams;
@@ -36,8 +37,8 @@ pub struct RackDirection {
     pub rounds: usize,
     /// Stage with most of them.
     pub stage: Option<usize>,
-    /// Random loss, as the share of the rate it leaves.
-    pub loss_left: Option<f64>,
+    /// Shares of their segments that isolated flows retransmit, where they are lost at random.
+    pub lost_shares: Vec<f64>,
 }
 
 /// Whether an uplink was tried as far as its hosts go.
@@ -190,7 +191,7 @@ fn direction(
         reach: Reach::Limits,
         rounds: full.len(),
         stage: most_common(full.iter().map(|sum| sum.stage)),
-        loss_left: loss_left(fitted, rack, index),
+        lost_shares: lost_shares(fitted, rack, index),
     };
     let mut low = surely_above(&ratios);
     if let (
@@ -211,7 +212,16 @@ fn direction(
         _ => full.len() >= MIN_SEEN && of_collisions.is_some() && !is_by_one_host,
     };
     let left = left.min(of_collisions.unwrap_or(1.0));
-    if !(is_sure && is_beyond_hashes(low, left)) {
+    let is_limit = is_sure && is_beyond_hashes(low, left);
+    let is_one_path =
+        fitted.rounds.paths.most == Some(1) || paths.is_some_and(|paths| paths.one_path() > SURE);
+    if is_limit && is_one_path && found.lost_shares.is_empty() {
+        // What loss leaves of many connections looks like what a full uplink carries. Of several
+        // paths one may be full while there is room on the others.
+        let way = [Direction::Tx, Direction::Rx][index];
+        found.lost_shares = loss::beside_room(fitted.rounds, fitted.hypothesis, rack, way);
+    }
+    if !is_limit || !found.lost_shares.is_empty() {
         found.leave_open(fitted, &sums, levels, (rack, index));
     }
     found
@@ -370,6 +380,7 @@ impl RackDirection {
         self.ratio = self.ratio.map(|ratio| scaled(&ratio, 1.0 / share));
         if self.reach == Reach::NotLimiting {
             self.reach = Reach::NotTested;
+            self.ratio = None;
         }
     }
 
@@ -487,19 +498,18 @@ impl RackDirection {
     }
 }
 
-fn loss_left(fitted: &Fitted<'_>, rack: usize, index: usize) -> Option<f64> {
-    fitted
-        .hypothesis
-        .parts
-        .iter()
-        .find_map(|part| match (part.location, part.effect) {
-            (Location::Rack(other, direction), Effect::Loss(left))
-                if other == rack && is_meant(direction, index) =>
-            {
-                Some(left)
-            }
-            _ => None,
-        })
+fn lost_shares(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<f64> {
+    let is_lossy = |part: &Part| match (part.location, part.effect) {
+        (Location::Rack(other, direction), Effect::Loss(_)) => {
+            other == rack && is_meant(direction, index)
+        }
+        _ => false,
+    };
+    let way = [Direction::Tx, Direction::Rx][index];
+    match fitted.hypothesis.parts.iter().any(is_lossy) {
+        true => loss::shares_of(fitted.rounds, fitted.hypothesis, rack, way),
+        false => Vec::new(),
+    }
 }
 
 /// Whether a direction of a location is meant, by index: 0 is out, 1 is in.

@@ -114,6 +114,23 @@ pub enum Warning {
     },
     /// A threshold of the scenario that was not met.
     ThresholdMissed(Checked),
+    /// What the scenario expects of the network, where no stage could show it.
+    NotTested {
+        /// What is expected.
+        expectation: Expectation,
+    },
+}
+
+/// An expectation of the network that only some stages can test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Expectation {
+    /// `expect.oversubscription`.
+    Oversubscription,
+    /// `expect.paths`.
+    Paths,
+    /// `expect.rtt`.
+    Rtt,
 }
 
 /// What rates were compared with.

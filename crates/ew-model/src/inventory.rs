@@ -116,6 +116,14 @@ impl Inventory {
         self.host(id).rack
     }
 
+    /// From which rack to which other a flow goes, by index. `None` inside a rack, and where a host
+    /// is in none.
+    #[must_use]
+    pub fn racks_between(&self, src: HostId, dst: HostId) -> Option<(usize, usize)> {
+        let racks = (self.rack_of(src)?.index(), self.rack_of(dst)?.index());
+        (racks.0 != racks.1).then_some(racks)
+    }
+
     /// The hosts of a rack, in inventory order.
     #[must_use]
     pub fn hosts_in(&self, rack: RackId) -> Vec<HostId> {

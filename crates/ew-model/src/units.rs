@@ -1,13 +1,13 @@
 //! Rates, sizes and durations as people write them, and back.
 //!
-//! Rates are decimal bits per second (`10G` is 10^10 b/s); sizes are binary (`1M`, `1MiB` are 2^20
-//! bytes).
+//! Rates are decimal bits per second (`10G` is 10^10 b/s), unless their unit says bytes (`1GB/s`);
+//! sizes are binary (`1M`, `1MiB` are 2^20 bytes).
 
 use thiserror::Error;
 
 /// A quantity that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{input}` is not a {what}; write it like {example}")]
+#[error("`{input}` is not {} {what}; write it like {example}", article(.what))]
 pub struct UnitError {
     /// What was given.
     pub input: String,
@@ -17,10 +17,16 @@ pub struct UnitError {
     pub example: &'static str,
 }
 
+fn article(noun: &str) -> &'static str {
+    let is_vowel = noun.starts_with(['a', 'e', 'i', 'o', 'u']);
+    if is_vowel { "an" } else { "a" }
+}
+
 /// Smaller rates need a unit: `10` is a slip for `10G`, not ten bits per second.
 const SMALLEST_BARE_RATE: f64 = 1e6;
 
-/// Reads a rate in bits per second: `10G`, `200M`, `9.4Gb/s`, `25Gbit`, `100b/s`, `1000000`.
+/// Reads a rate in bits per second: `10G`, `200M`, `9.4Gb/s`, `25Gbit`, `100b/s`, `1000000`. With
+/// `B/s` or `Bps` it is in bytes: `1.25GB/s` is `10G`.
 ///
 /// # Errors
 /// [`UnitError`] when the text is not a positive, finite rate, or a number below a million without
@@ -36,12 +42,8 @@ pub fn parse_bits_per_sec(text: &str) -> Result<f64, UnitError> {
     if unit.is_empty() && (0.0..SMALLEST_BARE_RATE).contains(&number) && number > 0.0 {
         return Err(wrong("rate with a unit"));
     }
-    let unit = unit.to_ascii_lowercase();
-    let prefix = ["bit/s", "bits/s", "b/s", "bps", "bit"]
-        .iter()
-        .find_map(|suffix| unit.strip_suffix(suffix))
-        .unwrap_or(&unit);
-    let factor = match prefix {
+    let (prefix, bits) = split_unit_of_rate(unit).unwrap_or((unit, 1.0));
+    let factor = match prefix.to_ascii_lowercase().as_str() {
         "" => 1.0,
         "k" => 1e3,
         "m" => 1e6,
@@ -49,7 +51,18 @@ pub fn parse_bits_per_sec(text: &str) -> Result<f64, UnitError> {
         "t" => 1e12,
         _ => return Err(error()),
     };
-    positive(number * factor).ok_or_else(error)
+    positive(number * factor * bits).ok_or_else(error)
+}
+
+/// A unit that says what it counts: its prefix, and the bits of each. `GB/s` and `GBps` are bytes,
+/// `Gb/s`, `Gbps` and `Gbit` are bits.
+fn split_unit_of_rate(unit: &str) -> Option<(&str, f64)> {
+    let lower = unit.to_ascii_lowercase();
+    let suffixes = ["bits/s", "bit/s", "bit", "b/s", "bps"];
+    let suffix = suffixes.iter().find(|suffix| lower.ends_with(*suffix))?;
+    let (prefix, of) = unit.split_at(unit.len() - suffix.len());
+    let is_bytes = of.starts_with('B') && !suffix.starts_with("bit");
+    Some((prefix, if is_bytes { 8.0 } else { 1.0 }))
 }
 
 /// Reads a size in bytes, binary prefixes: `128K`, `1MiB`, `64`, `2GB`.
@@ -83,7 +96,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
 }
 
 /// Reads an amount of data or a rate of storage, as disks are sold: `10TB` and `1.2GB/s` are
-/// decimal, `64MiB` is binary. What the unit is per (`/s`) is the caller's.
+/// decimal, `64MiB` is binary, `10Gb/s` is in bits. What the unit is per (`/s`) is the caller's.
 ///
 /// # Errors
 /// [`UnitError`] when the text is not a positive, finite amount.
@@ -94,18 +107,20 @@ pub fn parse_storage_bytes(text: &str) -> Result<f64, UnitError> {
         example: "10TB, 500GB, 1.2GB/s or 64MiB",
     };
     let (number, unit) = split_number(text).ok_or_else(error)?;
+    let (unit, bits) = split_unit_of_rate(unit).unwrap_or_else(|| {
+        let unit = unit.strip_suffix("/s").unwrap_or(unit);
+        (unit.strip_suffix(['b', 'B']).unwrap_or(unit), 8.0)
+    });
     let unit = unit.to_ascii_lowercase();
-    let unit = unit.strip_suffix("/s").unwrap_or(&unit);
-    let unit = unit.strip_suffix('b').unwrap_or(unit);
     let (prefix, base) = match unit.strip_suffix('i') {
         Some(prefix) => (prefix, 1024.0f64),
-        None => (unit, 1000.0),
+        None => (unit.as_str(), 1000.0),
     };
     let exponent = ["", "k", "m", "g", "t", "p"]
         .iter()
         .position(|known| *known == prefix)
         .ok_or_else(error)?;
-    positive(number * base.powi(exponent as i32)).ok_or_else(error)
+    positive(number * base.powi(exponent as i32) * bits / 8.0).ok_or_else(error)
 }
 
 /// `1.20 GB/s`: three significant digits, decimal prefix.
@@ -269,6 +284,25 @@ mod tests {
     }
 
     #[test]
+    fn bytes_and_bits_per_second_are_a_factor_of_eight_apart() {
+        for bits in [
+            "10G", "10g", "10Gbit", "10Gbps", "10gbps", "10 Gb/s", "10GBIT/s",
+        ] {
+            assert_eq!(parse_bits_per_sec(bits), Ok(1e10), "{bits}");
+        }
+        for bytes in ["1.25GB/s", "1.25gB/s", "1.25GBps"] {
+            assert_eq!(parse_bits_per_sec(bytes), Ok(1e10), "{bytes}");
+            assert_eq!(parse_storage_bytes(bytes), Ok(1.25e9), "{bytes}");
+        }
+        for bits in ["10Gb/s", "10Gbps", "10Gbit/s"] {
+            assert_eq!(parse_storage_bytes(bits), Ok(1.25e9), "{bits}");
+        }
+        assert_eq!(parse_storage_bytes("1.25gb"), Ok(1.25e9));
+        assert!(parse_bits_per_sec("10GBB/s").is_err());
+        assert!(parse_storage_bytes("10GBB/s").is_err());
+    }
+
+    #[test]
     fn sizes_are_binary() {
         assert_eq!(parse_bytes("128K"), Ok(131_072));
         assert_eq!(parse_bytes("1MiB"), Ok(1_048_576));
@@ -283,7 +317,11 @@ mod tests {
         assert_eq!(parse_storage_bytes("1.2GB/s"), Ok(1.2e9));
         assert_eq!(parse_storage_bytes("64MiB"), Ok(67_108_864.0));
         assert_eq!(parse_storage_bytes("512"), Ok(512.0));
-        assert!(parse_storage_bytes("10Tb5").is_err());
+        let error = parse_storage_bytes("10Tb5").unwrap_err().to_string();
+        assert!(
+            error.starts_with("`10Tb5` is not an amount of data;"),
+            "{error}"
+        );
         assert!(parse_storage_bytes("0GB").is_err());
         assert_eq!(format_bytes_per_sec(5.5556e9), "5.56 GB/s");
     }

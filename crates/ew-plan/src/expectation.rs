@@ -17,8 +17,6 @@ pub struct Capacities {
     pub up_bits_per_sec: Vec<Option<f64>>,
     /// Per rack, what enters it; `None` when unknown.
     pub down_bits_per_sec: Vec<Option<f64>>,
-    /// From rack to rack, where that is limited beyond the uplinks.
-    pub path_bits_per_sec: BTreeMap<(RackId, RackId), f64>,
 }
 
 impl Capacities {
@@ -30,7 +28,6 @@ impl Capacities {
             rx_bits_per_sec: vec![nic_bits_per_sec; inventory.hosts.len()],
             up_bits_per_sec: vec![None; inventory.racks.len()],
             down_bits_per_sec: vec![None; inventory.racks.len()],
-            path_bits_per_sec: BTreeMap::new(),
         }
     }
 }
@@ -46,8 +43,6 @@ pub enum Bottleneck {
     Up(RackId),
     /// A rack's uplink, inwards.
     Down(RackId),
-    /// From rack to rack.
-    Path(RackId, RackId),
 }
 
 /// A flow's fair share.
@@ -190,12 +185,11 @@ impl Filling {
 /// The resources on a flow's way.
 fn way(flow: &Flow, inventory: &Inventory) -> Vec<Bottleneck> {
     let mut way = vec![Bottleneck::Tx(flow.src), Bottleneck::Rx(flow.dst)];
-    if let (Some(from), Some(to)) = (inventory.rack_of(flow.src), inventory.rack_of(flow.dst)) {
-        if from != to {
-            way.push(Bottleneck::Up(from));
-            way.push(Bottleneck::Down(to));
-        }
-        way.push(Bottleneck::Path(from, to));
+    if let (Some(from), Some(to)) = (inventory.rack_of(flow.src), inventory.rack_of(flow.dst))
+        && from != to
+    {
+        way.push(Bottleneck::Up(from));
+        way.push(Bottleneck::Down(to));
     }
     way
 }
@@ -214,7 +208,6 @@ fn capacity(name: Bottleneck, capacities: &Capacities) -> f64 {
             .get(rack.index())
             .copied()
             .flatten(),
-        Bottleneck::Path(from, to) => capacities.path_bits_per_sec.get(&(from, to)).copied(),
     };
     match known {
         None => f64::INFINITY,
@@ -306,12 +299,6 @@ mod tests {
             rates(&max_min(&[flow(0, 1)], &inventory, &capacities)),
             [10.0]
         );
-        capacities
-            .path_bits_per_sec
-            .insert((RackId(0), RackId(1)), 4.0);
-        let shares = max_min(&across, &inventory, &capacities);
-        assert_eq!(shares[0].bottleneck, Bottleneck::Path(RackId(0), RackId(1)));
-        assert_eq!(rates(&shares), [1.0; 4]);
     }
 
     #[test]
@@ -349,7 +336,6 @@ mod tests {
                 rx_bits_per_sec: nics[12..].to_vec(),
                 up_bits_per_sec: uplinks[..4].to_vec(),
                 down_bits_per_sec: uplinks[4..].to_vec(),
-                path_bits_per_sec: BTreeMap::from([((RackId(0), RackId(1)), 3.0)]),
             };
             let shares = max_min(&flows, &inventory, &capacities);
             for (f, share) in flows.iter().zip(&shares) {

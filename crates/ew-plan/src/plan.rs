@@ -1,6 +1,6 @@
 //! Scenario x inventory x seed -> plan.
 
-use crate::estimate::estimate_stage;
+use crate::estimate::{STAGE_OVERHEAD_NS, estimate_stage};
 use crate::identify::identifies_every_link;
 use crate::pattern::{Draft, Impossible, Relation, Sides, Site, drafts, most_relations};
 use crate::schedule::draw::Draw;
@@ -142,6 +142,18 @@ pub enum PlanError {
         /// `clients` or `servers`.
         role: &'static str,
     },
+    /// A threshold that no stage could meet or miss.
+    #[error(
+        "the plan has no stage `{stage}`, which the threshold `{threshold}` is on; its stages are {stages}"
+    )]
+    NoSuchStage {
+        /// As named.
+        stage: String,
+        /// In words.
+        threshold: String,
+        /// Those of the plan.
+        stages: String,
+    },
     /// The plan would not fit.
     #[error(
         "test `{test}` brings the plan to {flows} flows, above the limit of {MAX_FLOWS}; lower `samples`, or sample the \
@@ -184,7 +196,9 @@ pub enum PlanError {
 /// [`PlanError`] when a test does not fit the inventory or the plan would be too large.
 pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Plan, PlanError> {
     refuse_host_alone(scenario, inventory)?;
-    replan(scenario, inventory, seed)
+    let plan = replan(scenario, inventory, seed)?;
+    refuse_unknown_stage(scenario, &plan)?;
+    Ok(plan)
 }
 
 /// As [`plan`], for the hosts that are left of those that were named: what one of them has lost its
@@ -233,6 +247,27 @@ fn refuse_host_alone(scenario: &Scenario, inventory: &Inventory) -> Result<(), P
         have,
         alone: last.name.clone(),
     })
+}
+
+/// After the run it would only be known that such a threshold has no figure.
+fn refuse_unknown_stage(scenario: &Scenario, plan: &Plan) -> Result<(), PlanError> {
+    let is_known = |stage: &str| plan.stages.iter().any(|known| known.name == stage);
+    for threshold in &scenario.thresholds {
+        let Some(stage) = threshold.stage.as_deref().filter(|stage| !is_known(stage)) else {
+            continue;
+        };
+        let names: Vec<String> = plan
+            .stages
+            .iter()
+            .map(|s| format!("`{}`", s.name))
+            .collect();
+        return Err(PlanError::NoSuchStage {
+            stage: stage.to_owned(),
+            threshold: threshold.words(),
+            stages: names.join(", "),
+        });
+    }
+    Ok(())
 }
 
 /// Runs of neighbouring stages whose tests are interleaved.
@@ -625,21 +660,23 @@ fn flow(relation: &Relation, opened_by: End) -> Flow {
 fn fit_time_budget(layout: &mut Layout, budget_ns: Option<u64>) {
     let Some(budget_ns) = budget_ns else { return };
     loop {
-        let total_ns = planned_ns(layout, 1.0);
-        if total_ns <= budget_ns {
+        if planned_ns(layout, 1.0) <= budget_ns {
             return;
         }
+        let least_ns = planned_ns(layout, 0.0);
         let last_optional = layout.stages.iter().rposition(|(i, _)| layout.optional[*i]);
         let at = match last_optional {
-            Some(at) if layout.stages.len() > 1 && planned_ns(layout, 0.0) > budget_ns => at,
+            Some(at) if layout.stages.len() > 1 && least_ns > budget_ns => at,
             _ => return shorten(layout, budget_ns),
         };
         let (index, stage) = layout.stages.remove(at);
         let why = format!(
-            "{}: with it ({}) the run would take {}, above the time budget of {}; raise it with --time-budget",
+            "{}: with it ({}) the run would take {}, with the shortest windows and {} to prepare each stage, above the time \
+             budget of {}; raise it with --time-budget",
             stage.name,
-            format_duration_ns(stage.planned_ns()),
-            format_duration_ns(total_ns),
+            format_duration_ns(stage_ns(&stage, 0.0)),
+            format_duration_ns(least_ns),
+            format_duration_ns(STAGE_OVERHEAD_NS),
             format_duration_ns(budget_ns)
         );
         layout.dropped.push((index, why));
@@ -649,13 +686,16 @@ fn fit_time_budget(layout: &mut Layout, budget_ns: Option<u64>) {
 /// Planned time with windows between their shortest (0) and their own length (1).
 fn planned_ns(layout: &Layout, part: f64) -> u64 {
     let stages = layout.stages.iter();
-    let times = stages.map(|(_, stage)| {
-        let saved_ns = stage.duration_ns - window_ns(stage, part);
-        let all_saved_ns = saved_ns.saturating_mul(stage.rounds.len() as u64);
-        let whole_ns = estimate_stage(stage, None).duration_ns;
-        whole_ns.saturating_sub(all_saved_ns)
-    });
+    let times = stages.map(|(_, stage)| stage_ns(stage, part));
     times.fold(0, u64::saturating_add)
+}
+
+/// The same of one stage.
+fn stage_ns(stage: &Stage, part: f64) -> u64 {
+    let saved_ns = stage.duration_ns - window_ns(stage, part);
+    let all_saved_ns = saved_ns.saturating_mul(stage.rounds.len() as u64);
+    let whole_ns = estimate_stage(stage, None).duration_ns;
+    whole_ns.saturating_sub(all_saved_ns)
 }
 
 /// All windows by the same part of what they can give, in steps of a hundredth.

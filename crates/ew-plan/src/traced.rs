@@ -23,8 +23,8 @@ const MIN_PER_HOST: usize = 12;
 
 /// Gives the stages that trace other tests their flows. The other flows have their numbers already.
 pub(crate) fn fill(stages: &mut [&mut Stage], inventory: &Inventory, seed: u64) {
-    let traces = |stage: &&mut Stage| matches!(stage.pattern, Pattern::OtherTests { .. });
-    if !stages.iter().any(|stage| traces(&stage)) {
+    let mut patterns = stages.iter().map(|stage| &stage.pattern);
+    if !patterns.any(|pattern| matches!(pattern, Pattern::OtherTests { .. })) {
         return;
     }
     // A pinned stream is the same in every round, and in every test of the same pairs.

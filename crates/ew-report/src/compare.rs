@@ -5,7 +5,7 @@ mod lines;
 mod tables;
 
 use crate::catalogue::comparison::{WordedComparison, comparison_sentence, worded_comparison};
-use crate::csv_line::quoted;
+use crate::csv_line::push_line;
 use crate::error::ReportError;
 use crate::format::{Format, TextStyle};
 use crate::markdown::{escaped, prose, section};
@@ -143,16 +143,16 @@ fn csv(comparison: &Comparison) -> String {
     let mut out = CSV_HEADER.to_owned();
     for stage in &comparison.stages {
         for metric in &stage.metrics {
-            push_csv(&mut out, &stage_row(&stage.name, metric));
+            push_line(&mut out, stage_row(&stage.name, metric).into_iter());
             for pair in &metric.pairs {
-                push_csv(&mut out, &flow_row(&stage.name, metric, pair));
+                push_line(&mut out, flow_row(&stage.name, metric, pair).into_iter());
             }
             for row in metric
                 .hosts
                 .iter()
                 .flat_map(|h| host_rows(&stage.name, metric, h))
             {
-                push_csv(&mut out, &row);
+                push_line(&mut out, row.into_iter());
             }
         }
     }
@@ -228,12 +228,6 @@ fn host_rows(
         host.receiving.map(|role| row(MISSING, &name, role)),
     ];
     rows.into_iter().flatten()
-}
-
-fn push_csv(out: &mut String, fields: &[String]) {
-    let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
-    out.push_str(&fields.join(","));
-    out.push('\n');
 }
 
 /// Rates and times whole, shares to six digits.

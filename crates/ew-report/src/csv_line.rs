@@ -22,7 +22,7 @@ pub(crate) fn whole(value: Option<f64>) -> String {
 
 /// A field as RFC 4180 has it. Words that a spreadsheet would take for a formula get an apostrophe
 /// before them: names come from inventories and hosts.
-pub(crate) fn quoted(field: &str) -> String {
+fn quoted(field: &str) -> String {
     let is_formula = field.len() > 1 && field.starts_with(['=', '+', '-', '@', '\t']);
     let field = &match is_formula && field.parse::<f64>().is_err() {
         true => format!("'{field}"),

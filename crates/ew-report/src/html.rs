@@ -1,7 +1,7 @@
 //! The report as one HTML file: template, style and script are part of it, and it loads nothing.
 //!
-//! The template escapes every value; the two strings that go in as they are, the charts and the
-//! matrix' data, are escaped where they are made ([`chart`], [`matrix`]).
+//! The template escapes every value. What goes in as it is (`|safe`) is escaped where it is made:
+//! drawings ([`chart`], [`fabric`]), sentences ([`rich_text`]), and the script's data ([`pack`]).
 
 mod accused;
 mod anchors;

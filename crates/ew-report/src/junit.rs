@@ -4,10 +4,10 @@
 //! The layout is the one that Jenkins and GitLab read: testsuites, testsuite, testcase, failure,
 //! skipped.
 
-use crate::words::{host_name, one_line, status};
+use crate::words::{host_name, one_line, status, took_ns};
 use ew_model::Analysis;
 use ew_model::analysis::HostState;
-use ew_model::finding::{Finding, Severity, Subject};
+use ew_model::finding::{Finding, Severity, Subject, VerdictStatus};
 use std::fmt::Write as _;
 
 /// How a test case came out.
@@ -30,10 +30,7 @@ pub(crate) fn render(analysis: &Analysis) -> String {
     let failures = count(|outcome| matches!(outcome, Outcome::Failed(_)));
     let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));
     let run = &analysis.run;
-    let took = run
-        .finished_unix_ns
-        .and_then(|end| end.checked_sub(run.started_unix_ns));
-    let seconds = took.map_or(0.0, |ns| ns as f64 / 1e9);
+    let seconds = took_ns(run).map_or(0.0, |ns| ns as f64 / 1e9);
     let totals = format!(
         "tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\" time=\"{seconds:.3}\"",
         cases.len()
@@ -96,13 +93,29 @@ fn cases(analysis: &Analysis) -> Vec<Case> {
             outcome,
         });
     }
-    let of_network = faults(analysis, |subject| !matches!(subject, Subject::Host { .. }));
     cases.push(Case {
         class: "network",
-        name: format!("verdict: {}", status(analysis)),
-        outcome: outcome(&of_network),
+        name: "verdict".into(),
+        outcome: verdict(analysis),
     });
     cases
+}
+
+/// As the exit code has it, under the same name in every run.
+fn verdict(analysis: &Analysis) -> Outcome {
+    let faults = faults(analysis, |_| true);
+    let why = match faults.is_empty() {
+        true => status(analysis).to_owned(),
+        false => format!("{}: {}", status(analysis), faults.join("; ")),
+    };
+    match analysis.verdict.status {
+        VerdictStatus::NothingWrong | VerdictStatus::AsExpected => Outcome::Passed,
+        VerdictStatus::Worse => Outcome::Failed(why),
+        VerdictStatus::Partial | VerdictStatus::NotDetermined if faults.is_empty() => {
+            Outcome::Skipped(why)
+        }
+        VerdictStatus::Partial | VerdictStatus::NotDetermined => Outcome::Failed(why),
+    }
 }
 
 fn outcome(faults: &[String]) -> Outcome {

@@ -8,6 +8,11 @@ use crate::words::{MISSING, one_line, or_missing, plural};
 use ew_model::units::{format_bytes, format_duration_ns, format_whole_bytes};
 use ew_model::{Inventory, Plan, Stage, Workload};
 
+/// More stages than this, with the same settings, are counted.
+const MAX_NAMES: usize = 4;
+/// Longer names of stages have a line of their own, so that settings keep the width.
+const MAX_INDENT: usize = 24;
+
 /// The plan as a table: stages (all sizes of a sweep in one line), rounds, flows, expected duration
 /// ([`Stage::planned_ns`], with the min where rounds run until they converge) and bytes; below it
 /// the workloads' settings that are not the default ones, in words.
@@ -36,7 +41,7 @@ pub fn dry_run(
     rows.push(total(plan, &lines));
     out.push_str(&table(&header, &rows, 3, width));
     for (names, words) in settings(&lines) {
-        out.push_str(&wrap(&words, width, &format!("{names}: ")));
+        out.push_str(&of_stages(&names, &words, width));
     }
     if plan.random_order {
         let words =
@@ -117,20 +122,33 @@ fn headline(plan: &Plan, inventory: &Inventory) -> String {
 }
 
 /// Names of stages and what is set for them; neighbours with the same are reported together.
-fn settings(lines: &[Line<'_>]) -> Vec<(String, String)> {
-    let mut reported: Vec<(String, String)> = Vec::new();
+fn settings(lines: &[Line<'_>]) -> Vec<(Vec<String>, String)> {
+    let mut reported: Vec<(Vec<String>, String)> = Vec::new();
     for line in lines {
         let (name, words) = (line.name.clone(), line_words(line));
         match reported.last_mut() {
-            Some((names, same)) if *same == words => {
-                names.push_str(", ");
-                names.push_str(&name);
-            }
-            _ => reported.push((name, words)),
+            Some((names, same)) if *same == words => names.push(name),
+            _ => reported.push((vec![name], words)),
         }
     }
     reported.retain(|(_, words)| !words.is_empty());
     reported
+}
+
+/// Next to the stages' names, or below them.
+fn of_stages(names: &[String], words: &str, width: usize) -> String {
+    let names = match names.len() > MAX_NAMES {
+        true => {
+            let (shown, more) = names.split_at(MAX_NAMES - 1);
+            format!("{} and {} more", shown.join(", "), more.len())
+        }
+        false => names.join(", "),
+    };
+    let first = format!("{names}: ");
+    match first.chars().count() <= MAX_INDENT {
+        true => wrap(words, width, &first),
+        false => wrap(&first, width, "") + &wrap(words, width, "  "),
+    }
 }
 
 /// The workload's settings, a sweep's sizes, and how long rounds are repeated.
@@ -220,4 +238,24 @@ fn planned(plan: &Plan) -> String {
         plan.stages.iter().fold(0, add)
     };
     span(sum(Stage::min_planned_ns), sum(Stage::planned_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_many_stages_keep_the_width() {
+        let names: Vec<String> = (1..=20).map(|n| format!("stage number {n}")).collect();
+        let words = "as many streams as fill hosts and paths, the same 5-tuples in every round";
+        assert_eq!(
+            of_stages(&names, words, 60),
+            "stage number 1, stage number 2, stage number 3 and 17 more:\n  as many streams as fill hosts and paths, the same 5-tuples\n  \
+             in every round\n"
+        );
+        assert_eq!(
+            of_stages(&names[..1], words, 60),
+            "stage number 1: as many streams as fill hosts and paths, the\n                same 5-tuples in every round\n"
+        );
+    }
 }

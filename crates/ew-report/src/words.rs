@@ -5,7 +5,7 @@ use ew_model::finding::{Cause, Quantity, Severity, VerdictStatus};
 use ew_model::network::{MeasuredNetwork, describe_networks, measured_networks};
 use ew_model::record::FigureNote;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
-use ew_model::{Analysis, HostId, Inventory, Outcome, RackId};
+use ew_model::{Analysis, HostId, Inventory, Outcome, RackId, RunManifest};
 
 /// What is where nothing was measured.
 pub(crate) const MISSING: &str = "-";
@@ -120,6 +120,12 @@ pub(crate) fn utc(unix_ns: Option<u64>) -> String {
             |t| t.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         )
     })
+}
+
+/// How long a run took. `None` where its end is not known.
+pub(crate) fn took_ns(run: &RunManifest) -> Option<u64> {
+    let finished = run.finished_unix_ns?;
+    finished.checked_sub(run.started_unix_ns)
 }
 
 /// The status in words. Without a configured expectation nothing is worse than expected: there is a

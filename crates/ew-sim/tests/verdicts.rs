@@ -1,19 +1,26 @@
 //! What the analysis makes of random networks: a few seeds of each promise. Rates over many seeds:
 //! the example `accuracy`.
 
-use ew_model::finding::{Cause, Severity};
+use ew_model::finding::details::Directions;
+use ew_model::finding::{Cause, Details, Finding, Severity};
+use ew_model::inventory::RackId;
 use ew_model::plan::RateLimit;
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
-use ew_model::topology::{HostSpec, PathSpec, RackSpec, Topology};
+use ew_model::threshold::{Metric, Threshold};
+use ew_model::topology::{HostSpec, NicSpec, PathSpec, RackSpec, Topology};
 use ew_model::{Analysis, Plan};
 use ew_sim::{
     Case, Family, Fault, MemberFault, Noise, UniformCause, draw, draw_any_shape, judge, simulate,
 };
 
 fn qualify_plan(seed: u64, topology: &Topology) -> Plan {
-    let text = ew_plan::scenario::builtin("qualify").expect("a built-in");
-    let scenario = ew_plan::scenario::parse(text, "qualify", &[]).expect("a scenario");
+    plan_of("qualify", &[], seed, topology)
+}
+
+fn plan_of(scenario: &str, settings: &[String], seed: u64, topology: &Topology) -> Plan {
+    let text = ew_plan::scenario::builtin(scenario).expect("a built-in");
+    let scenario = ew_plan::scenario::parse(text, scenario, settings).expect("a scenario");
     ew_plan::plan(&scenario, &topology.inventory(), seed).expect("a plan")
 }
 
@@ -319,6 +326,76 @@ fn two_racks_limited_one_way_are_one_finding() {
         uplinks.len() == 1 && uplinks.iter().all(says),
         "{uplinks:#?}"
     );
+}
+
+/// A threshold on a stage that is not the mesh is one on that stage's pairs.
+#[test]
+fn a_stages_median_is_not_its_slowest_flow() {
+    let mut topology = oversubscribed(&[1, 1]);
+    topology.racks[0].hosts[0].nic = NicSpec::healthy(NIC_BITS_PER_SEC / 10);
+    let plan = qualify_plan(7, &topology);
+    let mut run = simulate(&topology, &plan, 7, &Noise::default());
+    let threshold = Threshold::parse(Some("single flow"), Metric::PairMedian, ">500M");
+    run.manifest.scenario.thresholds = vec![threshold.expect("a threshold")];
+    let checked = ew_analyze::analyze(&run).thresholds;
+    assert_eq!(checked[0].is_met, Some(true), "{checked:?}");
+}
+
+/// Loss of a rack's uplinks is no oversubscription, though many connections get less together than
+/// hosts can do; and what comes into the rack is not lost on its way out.
+#[test]
+fn loss_on_uplinks_is_told_from_oversubscription() {
+    for loss_share in [0.005, 0.02, 0.1] {
+        let mut topology = oversubscribed(&[1, 1, 1, 1]);
+        topology.racks[1].paths[0].up.loss_share = loss_share;
+        let plan = qualify_plan(7, &topology);
+        let analysis = ew_analyze::analyze(&simulate(&topology, &plan, 7, &Noise::default()));
+        let findings = &analysis.verdict.findings;
+        let [
+            Finding {
+                details: Details::LossyUplinks(lossy),
+                ..
+            },
+        ] = findings.as_slice()
+        else {
+            panic!(
+                "{loss_share}: {:#?}",
+                ew_report::in_words(&analysis).findings
+            );
+        };
+        assert_eq!((lossy.rack, lossy.directions), (RackId(1), Directions::Tx));
+        let found = lossy.retransmitted_share / loss_share;
+        assert!((0.8..1.2).contains(&found), "{loss_share}: {found}");
+    }
+}
+
+/// All that a mesh finds that loads uplinks as if they carried all that hosts can do.
+fn said_of_mesh(topology: &Topology) -> Vec<String> {
+    let settings = ["expect.oversubscription=1".to_owned()];
+    let plan = plan_of("mesh", &settings, 7, topology);
+    let analysis = ew_analyze::analyze(&simulate(topology, &plan, 7, &Noise::default()));
+    let findings = ew_report::in_words(&analysis).findings.into_iter();
+    let said = findings.filter(|finding| finding.severity > Severity::Info);
+    said.map(|finding| finding.sentence).collect()
+}
+
+/// Most flows of a mesh cross racks: narrow uplinks of one are not the faults of all its hosts, and
+/// where it is left open what is narrow there, the flows are unexplained.
+#[test]
+fn a_mesh_does_not_blame_a_racks_hosts_for_its_uplinks() {
+    let said = said_of_mesh(&oversubscribed(&[10, 1, 1, 1]));
+    let [unexplained] = said.as_slice() else {
+        panic!("{said:#?}");
+    };
+    assert!(unexplained.contains(" flows unexplained: "), "{said:#?}");
+}
+
+/// Where single connections may have met on few of many paths, no ratio is shown; that they got a
+/// quarter of what hosts can do is reported all the same.
+#[test]
+fn a_mesh_far_below_expectation_is_not_silent() {
+    let said = said_of_mesh(&oversubscribed(&[6, 6, 6]));
+    assert!(!said.is_empty(), "nothing is reported");
 }
 
 /// Two racks of six hosts at 4:1, of whose links a share may be loaded.

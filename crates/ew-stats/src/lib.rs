@@ -1,11 +1,13 @@
 //! Robust statistics: medians, spreads and intervals that assume no distribution.
 
+mod gamma;
 pub mod significance;
 mod splitmix;
 
 pub use splitmix::{Dice, splitmix};
 
 use ew_model::analysis::Estimate;
+use gamma::ln_gamma;
 
 /// Fewest samples for which a 95% interval of a median exists (2 x 2^-6 < 5%).
 pub const MIN_FOR_INTERVAL: usize = 6;
@@ -181,16 +183,32 @@ pub fn binomial_at_least(hits: usize, count: usize, share: f64) -> f64 {
 }
 
 /// Probability of at least `count` rare, independent events of which there are `mean` on average
-/// (Poisson), by the terms' logarithms.
+/// (Poisson). Sums the terms on the far side of `count` from the mean, of which few are large.
 #[must_use]
 pub fn poisson_at_least(count: usize, mean: f64) -> f64 {
-    let mut log_term = -mean;
-    let mut below = 0.0;
-    for k in 0..count {
-        below += log_term.exp();
-        log_term += (mean / (k + 1) as f64).ln();
+    if count == 0 || mean <= 0.0 {
+        return if count == 0 { 1.0 } else { 0.0 };
     }
-    (1.0 - below).max(0.0)
+    let first = if count as f64 > mean {
+        count
+    } else {
+        count - 1
+    };
+    let mut k = first as f64;
+    let mut term = (k * mean.ln() - mean - ln_gamma(k + 1.0)).exp();
+    let mut sum = 0.0;
+    while term > sum * f64::EPSILON {
+        sum += term;
+        if first == count {
+            k += 1.0;
+            term *= mean / k;
+        } else {
+            term *= k / mean;
+            k -= 1.0;
+        }
+    }
+    let tail = if first == count { sum } else { 1.0 - sum };
+    tail.clamp(0.0, 1.0)
 }
 
 /// One estimate of what is alike: the median of the values, with an interval that contains all of
@@ -239,6 +257,10 @@ mod tests {
         assert!((poisson_at_least(3, 2.0) - 0.323_323_583).abs() < 1e-8);
         assert!((poisson_at_least(1000, 1000.0) - 0.504_205).abs() < 1e-5);
         assert!((poisson_at_least(1, 0.0)).abs() < 1e-12);
+        // Means of which e^-mean is no number any more.
+        assert!((poisson_at_least(900, 800.0) - 2.759_134_1e-4).abs() < 1e-9);
+        assert!(poisson_at_least(2000, 744.0) < 1e-300);
+        assert!((poisson_at_least(700, 800.0) - 0.999_8).abs() < 1e-4);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Whether two samples differ, by how much, and how sure that is: rank tests and what belongs to
 //! them. No distribution is assumed; where samples are small the tests are exact, ties included.
 
+use crate::gamma::ln_gamma;
 use crate::{Dice, MIN_FOR_INTERVAL, Z_95, sorted};
 use ew_model::analysis::Estimate;
 
@@ -255,25 +256,6 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
         }
     }
     fraction
-}
-
-/// Lanczos' approximation, to 2e-10 (Numerical Recipes, section 6.1); of positive numbers.
-fn ln_gamma(x: f64) -> f64 {
-    const COEFFICIENTS: [f64; 6] = [
-        76.180_091_729_471_46,
-        -86.505_320_329_416_77,
-        24.014_098_240_830_91,
-        -1.231_739_572_450_155,
-        0.001_208_650_973_866_179,
-        -0.000_005_395_239_384_953,
-    ];
-    let base = x + 5.5;
-    let front = (x + 0.5) * base.ln() - base;
-    let terms = COEFFICIENTS.iter().zip(1u32..);
-    let series = terms.fold(1.000_000_000_190_015, |sum, (c, i)| {
-        sum + c / (x + f64::from(i))
-    });
-    front + (2.506_628_274_631_000_5 * series / x).ln()
 }
 
 /// Ranks from 1, times two so that mean ranks of equal values are whole.

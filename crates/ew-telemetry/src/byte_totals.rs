@@ -41,9 +41,17 @@ struct SocketAccounting {
     /// Its counts when it was first seen, if that was at the first reading; else nothing.
     base: Bytes,
     now: Bytes,
-    base_segments: Segments,
+    /// Since it was first seen, or from its birth on, as bytes.
     segments: Segments,
+    counted: SegmentCounts,
     missed_readings: u8,
+}
+
+/// The kernel's counters of a socket's segments: 32 bits wide, they wrap.
+#[derive(Clone, Copy, Debug, Default)]
+struct SegmentCounts {
+    sent: u32,
+    retransmitted: u32,
 }
 
 /// Segments with payload that left.
@@ -141,10 +149,7 @@ impl ByteTotals {
             let pid = socket_totals
                 .pid
                 .or_else(|| guess(socket_totals.local, socket_totals.remote));
-            totals
-                .entry(pid)
-                .or_default()
-                .add(socket_totals.sent_segments());
+            totals.entry(pid).or_default().add(socket_totals.segments);
         }
         totals
     }
@@ -154,17 +159,21 @@ impl ByteTotals {
             sent: socket.acked_bytes.unwrap_or(0),
             received: socket.received_bytes.unwrap_or(0),
         };
-        let segments = Segments {
-            sent: socket.data_segments_out.unwrap_or(0).into(),
-            retransmitted: socket.info.total_retransmits.into(),
+        let counted = SegmentCounts {
+            sent: socket.data_segments_out.unwrap_or(0),
+            retransmitted: socket.info.total_retransmits,
         };
         if let Some(socket_totals) = self.living.get_mut(&socket.cookie) {
             // A socket that was disconnected and connected again counts from 0, perhaps with
             // another peer.
-            let is_same = socket_totals.remote == socket.remote && now.covers(socket_totals.now);
+            let is_same = socket_totals.remote == socket.remote
+                && now.covers(socket_totals.now)
+                && counted.goes_on_from(socket_totals.counted);
             if is_same {
                 socket_totals.now = now;
-                socket_totals.segments = segments;
+                let since = counted.since(socket_totals.counted);
+                socket_totals.segments.add(since);
+                socket_totals.counted = counted;
                 socket_totals.missed_readings = 0;
                 return;
             }
@@ -181,12 +190,12 @@ impl ByteTotals {
             pid: before.and_then(|socket_totals| socket_totals.pid),
             base: if self.begun { Bytes::default() } else { now },
             now,
-            base_segments: if self.begun {
-                Segments::default()
+            segments: if self.begun {
+                counted.since(SegmentCounts::default())
             } else {
-                segments
+                Segments::default()
             },
-            segments,
+            counted,
             missed_readings: 0,
         };
         self.living.insert(socket.cookie, socket_totals);
@@ -201,7 +210,7 @@ impl ByteTotals {
             let has_space = known.len() < MAX_PROCESSES || known.contains_key(&pid);
             let pid = if has_space { pid } else { None };
             let segments = self.closed_segments.entry(pid).or_default();
-            segments.add(socket_totals.sent_segments());
+            segments.add(socket_totals.segments);
             add(&mut self.closed, pid, &socket_totals);
         }
     }
@@ -214,12 +223,20 @@ impl SocketAccounting {
             received: self.now.received.saturating_sub(self.base.received),
         }
     }
+}
 
-    fn sent_segments(&self) -> Segments {
-        let (now, base) = (self.segments, self.base_segments);
+impl SegmentCounts {
+    /// A count that fell by less than half its range began again; one that wrapped fell by more.
+    fn goes_on_from(self, before: Self) -> bool {
+        let since = self.since(before);
+        since.sent.max(since.retransmitted) < 1 << 31
+    }
+
+    fn since(self, before: Self) -> Segments {
+        let retransmitted = self.retransmitted.wrapping_sub(before.retransmitted);
         Segments {
-            sent: now.sent.saturating_sub(base.sent),
-            retransmitted: now.retransmitted.saturating_sub(base.retransmitted),
+            sent: self.sent.wrapping_sub(before.sent).into(),
+            retransmitted: retransmitted.into(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Reading small kernel files often: one open, one or few reads, one reused buffer.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -21,8 +22,8 @@ impl FileBuffer {
         let mut file = File::open(path).ok()?;
         let mut filled = 0;
         loop {
-            if filled == self.bytes.len() {
-                self.grow()?;
+            if filled == self.bytes.len() && !self.grow() {
+                return std::str::from_utf8(whole_lines(&self.bytes)).ok();
             }
             match file.read(&mut self.bytes[filled..]).ok()? {
                 0 => return std::str::from_utf8(&self.bytes[..filled]).ok(),
@@ -32,20 +33,28 @@ impl FileBuffer {
     }
 
     /// The same for files that the kernel makes in one piece of less than 16 KiB: one read, not
-    /// two.
-    pub(crate) fn read_once(&mut self, path: impl AsRef<Path>) -> Option<&str> {
+    /// two. Processes' names may be any bytes, also letters cut in two.
+    pub(crate) fn read_once(&mut self, path: impl AsRef<Path>) -> Option<Cow<'_, str>> {
         if self.bytes.is_empty() {
-            self.grow()?;
+            self.grow();
         }
         let filled = File::open(path).ok()?.read(&mut self.bytes).ok()?;
-        std::str::from_utf8(&self.bytes[..filled]).ok()
+        Some(String::from_utf8_lossy(&self.bytes[..filled]))
     }
 
-    fn grow(&mut self) -> Option<()> {
-        let length = (self.bytes.len() * 2).max(FIRST_BYTES);
-        self.bytes.resize(length, 0);
-        (length <= MAX_BYTES).then_some(())
+    /// Whether there is more space now.
+    fn grow(&mut self) -> bool {
+        let before = self.bytes.len();
+        self.bytes
+            .resize((before * 2).clamp(FIRST_BYTES, MAX_BYTES), 0);
+        self.bytes.len() > before
     }
+}
+
+/// Without a last line that is cut: part of a number is another number.
+fn whole_lines(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    &bytes[..end.map_or(0, |end| end + 1)]
 }
 
 /// The text of a small file, trimmed. `None` when it cannot be read.
@@ -73,4 +82,22 @@ pub(crate) fn read_net<'buffer>(
         .map(|folder| root.join(folder).join(name))
         .find(|path| path.exists())?;
     buffer.read(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_above_the_bound_is_cut_after_a_line_every_time() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let line = "0123456789\n";
+        std::fs::write(file.path(), line.repeat(MAX_BYTES / line.len() + 9)).unwrap();
+        let mut buffer = FileBuffer::default();
+        for _ in 0..2 {
+            let text = buffer.read(file.path()).unwrap();
+            assert_eq!(text, line.repeat(MAX_BYTES / line.len()));
+            assert_eq!(buffer.bytes.len(), MAX_BYTES);
+        }
+    }
 }

@@ -20,6 +20,10 @@ impl InterruptReader {
     /// were raised on.
     pub(crate) fn read(&mut self, root: &Path, buffer: &mut FileBuffer) -> Vec<InterruptCounters> {
         let mut all = interrupts(root, buffer);
+        // After a reading that failed the counts since boot would be those of the interval.
+        if all.is_empty() {
+            return all;
+        }
         let first = self.first.get_or_insert_with(|| {
             let counts = all.iter();
             let counts = counts.map(|i| (i.interrupt, i.per_cpu.iter().copied().collect()));
@@ -108,6 +112,7 @@ mod tests {
             let named = read.into_iter().map(|i| (i.name, i.per_cpu));
             named.collect::<Vec<_>>()
         };
+        assert_eq!(read([0, 0, 0, 0]), [], "nothing could be read");
         assert_eq!(read([100, 5, 7, 0]), []);
         let (first, second) = ("eth0-rx-0".to_owned(), "eth0-rx-1".to_owned());
         assert_eq!(read([101, 5, 7, 0]), [(first.clone(), vec![(0, 1)])]);

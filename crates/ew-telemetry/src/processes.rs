@@ -81,7 +81,7 @@ pub(crate) fn pids(root: &Path) -> impl Iterator<Item = u32> {
 
 fn process(root: &Path, buffer: &mut FileBuffer, pid: u32, before: Option<Known>) -> Option<Known> {
     let text = buffer.read_once(root.join(format!("proc/{pid}/stat")))?;
-    let (mut counters, is_kernels) = stat(pid, text)?;
+    let (mut counters, is_kernels) = stat(pid, &text)?;
     counters.read_ns = monotonic_ns();
     let before = before.filter(|known| known.counters.start_ticks == counters.start_ticks);
     let ticks = |c: &ProcessCounters| c.user_ticks.saturating_add(c.system_ticks);
@@ -98,8 +98,8 @@ fn process(root: &Path, buffer: &mut FileBuffer, pid: u32, before: Option<Known>
     if !is_kernels {
         let text = buffer.read_once(root.join(format!("proc/{pid}/io")));
         let text = text.unwrap_or_default();
-        counters.read_bytes = named(text, "read_bytes:");
-        counters.written_bytes = named(text, "write_bytes:");
+        counters.read_bytes = named(&text, "read_bytes:");
+        counters.written_bytes = named(&text, "write_bytes:");
     }
     Some(Known {
         counters,
@@ -114,7 +114,8 @@ pub(crate) fn name_and_parent(
     buffer: &mut FileBuffer,
     pid: u32,
 ) -> Option<(String, u32)> {
-    let (name, rest) = split(buffer.read_once(root.join(format!("proc/{pid}/stat")))?)?;
+    let text = buffer.read_once(root.join(format!("proc/{pid}/stat")))?;
+    let (name, rest) = split(&text)?;
     let parent = rest.split_whitespace().nth(PARENT)?.parse().ok()?;
     Some((name, parent))
 }
@@ -179,6 +180,20 @@ mod tests {
             (odd.read_bytes, odd.written_bytes),
             (Some(4096), Some(8192))
         );
+    }
+
+    #[test]
+    fn a_name_cut_inside_a_letter_hides_no_process() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("proc/7")).unwrap();
+        // 15 bytes, the last of them the first half of a letter.
+        let text = b"7 (fourteen-bytes\xc3) S 1 1 1 0 -1 64 0 0 0 0 3 0 0 0 20 0 1 0 5 0";
+        std::fs::write(root.path().join("proc/7/stat"), text).unwrap();
+        let mut buffer = FileBuffer::default();
+        let all = ProcessReader::default().read(root.path(), &mut buffer);
+        assert_eq!(all[0].name, "fourteen-bytes\u{fffd}");
+        let named = name_and_parent(root.path(), &mut buffer, 7);
+        assert_eq!(named, Some((all[0].name.clone(), 1)));
     }
 
     #[test]

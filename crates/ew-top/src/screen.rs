@@ -124,7 +124,7 @@ impl Screen {
         }
         table.filter(&self.filter);
         self.scrolled = self.scrolled.min(table.rows.len().saturating_sub(1));
-        let facts = facts(view);
+        let facts = facts(view, area.width.into());
         let [top, middle, bottom] = Layout::vertical([
             Constraint::Length(u16::try_from(facts.len()).unwrap_or(u16::MAX)),
             Constraint::Min(3),
@@ -140,10 +140,14 @@ impl Screen {
     }
 
     fn draw_table(&self, frame: &mut Frame<'_>, table: &Table, area: Rect) {
-        let widths = table.widths().into_iter().map(|width| {
+        let headings = self.headings(table);
+        let widths = table.widths().into_iter().zip(&headings);
+        let widths = widths.map(|(width, heading)| {
+            let width = width.max(heading.chars().count());
             // A column wider than this would push the others off the screen.
             Constraint::Length(u16::try_from(width.min(45)).unwrap_or(45))
         });
+        let widths: Vec<Constraint> = widths.collect();
         let align = |index: usize, text: String| {
             let is_text = table.columns[index].is_text;
             Text::from(text).alignment(if is_text {
@@ -152,19 +156,8 @@ impl Screen {
                 Alignment::Right
             })
         };
-        let headings = table.columns.iter().enumerate().map(|(index, column)| {
-            let mark = match self.order[self.shown] {
-                Some((sorted, descending)) if sorted == index => {
-                    if descending {
-                        "▼"
-                    } else {
-                        "▲"
-                    }
-                }
-                _ => "",
-            };
-            align(index, format!("{}{mark}", column.heading))
-        });
+        let headings = headings.into_iter().enumerate();
+        let headings = headings.map(|(index, heading)| align(index, heading));
         let rows = table.rows.iter().skip(self.scrolled).map(|row| {
             let cells = row.iter().enumerate();
             Row::new(
@@ -184,6 +177,20 @@ impl Screen {
             .column_spacing(2)
             .block(Block::bordered().title(title));
         frame.render_widget(grid, area);
+    }
+
+    /// The sorted column's has a mark.
+    fn headings(&self, table: &Table) -> Vec<String> {
+        let columns = table.columns.iter().enumerate();
+        let headings = columns.map(|(index, column)| {
+            let mark = match self.order[self.shown] {
+                Some((sorted, true)) if sorted == index => "▼",
+                Some((sorted, false)) if sorted == index => "▲",
+                _ => "",
+            };
+            format!("{}{mark}", column.heading)
+        });
+        headings.collect()
     }
 
     fn bottom_line(&self) -> String {
@@ -237,24 +244,43 @@ impl Screen {
 }
 
 /// The lines above the table: verdict, evidence, and what no table shows.
-fn facts(view: &View) -> Vec<Line<'_>> {
+fn facts(view: &View, width: usize) -> Vec<Line<'static>> {
     let color = match view.verdict.limit {
         HostLimit::None => Color::Green,
         _ => Color::Yellow,
     };
     let verdict = Style::new().fg(color).add_modifier(Modifier::BOLD);
-    let mut lines = vec![Line::styled(view.verdict.sentence.as_str(), verdict)];
+    let sentence = wrapped(&view.verdict.sentence, width).into_iter();
+    let mut lines: Vec<Line<'_>> = sentence.map(|line| Line::styled(line, verdict)).collect();
     let because = view
         .verdict
         .evidence
         .iter()
         .chain(&view.verdict.also)
         .take(4);
+    let because = because.flat_map(|line| wrapped(line, width.saturating_sub(2)));
     lines.extend(because.map(|line| Line::from(format!("  {line}"))));
     lines.extend(bars(view));
     lines.extend(summary(view).into_iter().take(6).map(Line::from));
     let unseen = view.unseen.first();
     lines.extend(unseen.map(|what| Line::from(format!("not seen: {what}"))));
+    lines
+}
+
+/// Words in lines of so many characters; a word that is longer has a line of its own.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let has_space =
+            |line: &&mut String| line.chars().count() + 1 + word.chars().count() <= width;
+        match lines.last_mut().filter(has_space) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
     lines
 }
 
@@ -365,6 +391,28 @@ mod tests {
             before(&text, "small", "big") && text.contains("RECEIVES▲"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_verdict_and_sorted_headings_are_whole_on_a_narrow_screen() {
+        let mut screen = Screen::new();
+        let verdict = "network-bound: eth0 sends at 96% of its 1.00 Gb/s; most by a-process (pid 7123456, 90%, with 192.0.2.9)";
+        let evidence =
+            "eth0 fq_codel: 123 KiB waiting, 1234 drops and 12345 overlimits per second, and so on";
+        let mut view = view(verdict);
+        view.verdict.evidence = vec![evidence.into()];
+        screen.update(view);
+        press(&mut screen, ">>>>>");
+        let text = drawn(&mut screen, 80, 24);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert!(
+            words
+                .join(" ")
+                .starts_with(&format!("{verdict} {evidence} cpus")),
+            "{text}"
+        );
+        assert!(text.contains(" CONNS▼"), "{text}");
+        assert!(before(&text, "RECEIVES", "big"), "{text}");
     }
 
     #[test]

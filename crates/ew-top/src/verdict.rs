@@ -1,9 +1,11 @@
 //! What limits the host: each resource's utilisation, saturation and errors against a bar, the one
 //! furthest above its bar first. The bars are those of the run's rules where both ask the same.
 
-use crate::view::{CoreView, HostLimit, HostVerdict, InterfaceView, ProcessView, View, Who};
+use crate::view::{
+    CoreView, FlowView, HostLimit, HostVerdict, InterfaceView, ProcessView, View, Who,
+};
 use ew_model::units::{format_bits_per_sec, format_bytes};
-use std::net::IpAddr;
+use std::collections::BTreeMap;
 
 /// A link is full: payload, headers and acknowledgements leave less than this free.
 const LINK_FULL: f64 = 0.90;
@@ -382,43 +384,45 @@ fn memory(view: &View) -> Option<Met> {
         limit: HostLimit::Memory,
         severity: pressure.unwrap_or(MEMORY_PRESSURE) / MEMORY_PRESSURE,
         what,
-        who: largest.and_then(|p| who(p, None, None)),
+        who: largest.and_then(|p| who(p, None)),
         evidence,
     })
 }
 
 /// The process that moves most bytes in one direction, and whom it moves them with.
 fn mover(view: &View, sends: bool, interface: &InterfaceView) -> Option<Who> {
-    let of = |p: &ProcessView| {
-        if sends {
-            p.tx_bits_per_sec
-        } else {
-            p.rx_bits_per_sec
+    let rate = |flow: &FlowView| match sends {
+        true => flow.tx_bits_per_sec,
+        false => flow.rx_bits_per_sec,
+    };
+    let all = match sends {
+        true => interface.tx_bits_per_sec,
+        false => interface.rx_bits_per_sec,
+    };
+    let flows = || view.flows.iter().filter(|flow| leaves_the_host(flow));
+    let mut rates: BTreeMap<u32, f64> = BTreeMap::new();
+    for flow in flows() {
+        if let Some(pid) = flow.pid {
+            *rates.entry(pid).or_default() += rate(flow);
         }
-    };
-    let all = if sends {
-        interface.tx_bits_per_sec
-    } else {
-        interface.rx_bits_per_sec
-    };
-    let process = view.processes.iter().filter(|p| p.pid.is_some());
-    let process = process.max_by(|a, b| of(a).total_cmp(&of(b)))?;
+    }
+    let (pid, most) = rates.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     // Payload over frames: a few per cent less than the truth, never more than all.
-    let share = Some(of(process) / all).filter(|s| s.is_finite() && *s > 0.0)?;
-    who(process, Some(share.min(1.0)), peer_of(view, process, sends))
+    let share = Some(most / all).filter(|s| s.is_finite() && *s > 0.0)?;
+    let own = flows().filter(|flow| flow.pid == Some(pid));
+    let largest = own.max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+    Some(Who {
+        pid,
+        name: largest.process.clone(),
+        share: Some(share.min(1.0)),
+        peer: Some(largest.remote.ip()),
+    })
 }
 
-fn peer_of(view: &View, process: &ProcessView, sends: bool) -> Option<IpAddr> {
-    let rate = |f: &&crate::view::FlowView| {
-        if sends {
-            f.tx_bits_per_sec
-        } else {
-            f.rx_bits_per_sec
-        }
-    };
-    let flows = view.flows.iter().filter(|f| f.pid == process.pid);
-    let most = flows.max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
-    Some(most.remote.ip())
+/// Traffic of a host with itself fills no link.
+fn leaves_the_host(flow: &FlowView) -> bool {
+    let (local, remote) = (flow.local.ip(), flow.remote.ip());
+    !remote.is_loopback() && local != remote
 }
 
 fn user_of_cpu(view: &View) -> Option<Who> {
@@ -428,7 +432,7 @@ fn user_of_cpu(view: &View) -> Option<Who> {
         .iter()
         .max_by(|a, b| a.cpu_cores.total_cmp(&b.cpu_cores))?;
     let share = Some(most.cpu_cores / all).filter(|s| s.is_finite() && *s > 0.0)?;
-    who(most, Some(share.min(1.0)), None)
+    who(most, Some(share.min(1.0)))
 }
 
 fn user_of_disk(view: &View) -> Option<Who> {
@@ -441,15 +445,15 @@ fn user_of_disk(view: &View) -> Option<Who> {
         .iter()
         .max_by(|a, b| of(a).total_cmp(&of(b)))?;
     let share = Some(of(most) / all).filter(|s| s.is_finite() && *s > 0.0)?;
-    who(most, Some(share), None)
+    who(most, Some(share))
 }
 
-fn who(process: &ProcessView, share: Option<f64>, peer: Option<IpAddr>) -> Option<Who> {
+fn who(process: &ProcessView, share: Option<f64>) -> Option<Who> {
     Some(Who {
         pid: process.pid?,
         name: process.name.clone(),
         share,
-        peer,
+        peer: None,
     })
 }
 
@@ -533,7 +537,7 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::{CpuView, DiskView, FlowView, MemoryView, ProtocolView, QdiscView};
+    use crate::view::{CpuView, DiskView, MemoryView, ProtocolView, QdiscView};
     use ew_model::telemetry::InterfaceLink;
 
     fn core(cpu: u32, busy: f64, softirq: f64) -> CoreView {
@@ -560,13 +564,12 @@ mod tests {
         }
     }
 
-    fn process(pid: u32, cpu_cores: f64, tx_bits_per_sec: f64) -> ProcessView {
+    fn process(pid: u32, cpu_cores: f64) -> ProcessView {
         ProcessView {
             pid: Some(pid),
             name: format!("p{pid}"),
             threads: 4,
             cpu_cores,
-            tx_bits_per_sec,
             ..ProcessView::default()
         }
     }
@@ -580,7 +583,7 @@ mod tests {
                 ..CpuView::default()
             },
             interfaces: vec![link(120e6, Some(1e9))],
-            processes: vec![process(7, 0.1, 100e6), process(8, 0.3, 0.0)],
+            processes: vec![process(7, 0.1), process(8, 0.3)],
             flows: vec![FlowView {
                 local: "192.0.2.1:5000".parse().unwrap(),
                 remote: "192.0.2.9:40000".parse().unwrap(),
@@ -612,13 +615,38 @@ mod tests {
     fn a_full_link_names_process_share_and_peer() {
         let mut view = at_ease();
         view.interfaces = vec![link(960e6, Some(1e9))];
-        view.processes[0].tx_bits_per_sec = 864e6;
+        view.flows[0].tx_bits_per_sec = 864e6;
         let verdict = verdict(&view);
         assert_eq!(verdict.limit, HostLimit::Network);
         assert_eq!(
             verdict.sentence,
             "network-bound: eth0 sends at 96% of its 1.00 Gb/s; most by p7 (pid 7, 90%, with 192.0.2.9)"
         );
+    }
+
+    #[test]
+    fn what_stays_on_the_host_fills_no_link() {
+        let mut view = at_ease();
+        view.interfaces = vec![link(960e6, Some(1e9))];
+        let flow = |pid: u32, remote: &str, tx_bits_per_sec| FlowView {
+            pid: Some(pid),
+            process: format!("p{pid}"),
+            remote: remote.parse().unwrap(),
+            tx_bits_per_sec,
+            ..view.flows[0].clone()
+        };
+        view.flows = vec![
+            flow(8, "127.0.0.1:80", 9e9),
+            flow(8, "192.0.2.1:80", 9e9),
+            flow(7, "127.0.0.1:80", 9e9),
+            flow(7, "192.0.2.9:80", 200e6),
+            flow(7, "192.0.2.8:80", 300e6),
+            flow(8, "192.0.2.7:80", 400e6),
+        ];
+        let who = verdict(&view).who.unwrap();
+        let peer = Some("192.0.2.8".parse().unwrap());
+        assert_eq!((who.pid, who.peer), (7, peer));
+        assert!((who.share.unwrap() - 500.0 / 960.0).abs() < 1e-9);
     }
 
     #[test]

@@ -369,12 +369,6 @@ pub struct MemoryView {
 }
 
 impl View {
-    /// Length of the interval in seconds.
-    #[must_use]
-    pub fn seconds(&self) -> f64 {
-        self.interval_ns as f64 / 1e9
-    }
-
     /// The core that is busiest.
     #[must_use]
     pub fn busiest_core(&self) -> Option<&CoreView> {

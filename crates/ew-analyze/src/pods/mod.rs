@@ -8,6 +8,7 @@ mod difference;
 mod matched;
 
 use crate::finding::{finding_of, plain, quantity};
+use crate::verdict;
 use difference::is_significant;
 use ew_evidence::observations::{Observations, RoundView, StageView};
 use ew_evidence::telemetry::Telemetry;
@@ -61,10 +62,7 @@ pub(crate) fn conclude(mut verdict: Verdict, comparisons: &[PodComparison]) -> V
     }
     let lower = comparisons.iter().filter(|c| is_lower(c));
     verdict.findings.extend(lower.map(finding));
-    // Worst first; the order of those alike stays.
-    verdict
-        .findings
-        .sort_by_key(|found| std::cmp::Reverse(found.severity));
+    verdict::sort(&mut verdict.findings);
     let is_worse = comparisons.iter().any(|c| c.exceeded_loss_share.is_some());
     let may_fail = matches!(
         verdict.status,

@@ -81,12 +81,15 @@ fn found(
     min: f64,
 ) -> Option<BackgroundTraffic> {
     let others = others(case, host, direction)?;
-    let share = |host| Some(others_share(case, host, direction));
     let min = match others.process {
         Some(_) => min,
         // Headers and acknowledgements are estimated: what has no owner must be plainer.
         None => min.max(1.0 - SLOW),
     };
+    if others.link_share < min {
+        return None;
+    }
+    let share = |host| Some(others_share(case, host, direction));
     let stands_out = compared(case, host, share)?.stands_out(min, TIMES_PEERS);
     stands_out.then_some(others)
 }

@@ -57,11 +57,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
 
 fn directions(all: &[Found<'_>]) -> Directions {
     let (sends, receives) = (all.iter().any(|f| f.sends), all.iter().any(|f| f.receives));
-    match (sends, receives) {
-        (true, true) => Directions::Both,
-        (true, false) => Directions::Tx,
-        _ => Directions::Rx,
-    }
+    Directions::of(sends, receives).unwrap_or(Directions::Rx)
 }
 
 fn member(found: &Found<'_>) -> BusiestMember {

@@ -69,7 +69,8 @@ fn without_cpu(case: &Case<'_>, host: HostId, extent: Extent) -> Option<Why> {
 }
 
 fn starved(case: &Case<'_>, host: HostId, extent: Extent) -> Option<Why> {
-    let waited = |host| of_own_ends(case, host, quantile_of(extent), waited_share);
+    let share = |end: &EndRecord| end.waited_share(2 * end.streams.len() as u32);
+    let waited = |host| of_own_ends(case, host, quantile_of(extent), share);
     let waited: Compared = compared(case, host, waited)?;
     let stands_out = waited.stands_out(HELD_BACK, TIMES_PEERS);
     if !(stands_out && waited.exceeds(HELD_BACK, HELD_BACK / 2.0)) {
@@ -112,10 +113,4 @@ fn lateness_ns(case: &Case<'_>, host: HostId, at: f64) -> Option<f64> {
     let readings = case.observations.run.samples.get(&host)?;
     let late: Vec<f64> = readings.iter().map(|r| r.late_ns as f64).collect();
     quantile(&late, at).filter(|_| late.len() >= MIN_SAMPLES)
-}
-
-/// Time the engine's threads waited over the window.
-fn waited_share(end: &EndRecord) -> Option<f64> {
-    let waited_ns = end.cpu?.engine_wait_ns? as f64;
-    (end.window_ns > 0).then(|| waited_ns / end.window_ns as f64)
 }

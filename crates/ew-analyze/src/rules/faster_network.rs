@@ -1,7 +1,7 @@
 //! Hosts have a faster network than the measured one, and it lay idle: another one may be meant.
 
 use super::case::Case;
-use crate::finding::{finding_of, plain};
+use crate::finding::{bit_rate, finding_of};
 use ew_evidence::basis::data_interface;
 use ew_evidence::criteria::NEGLIGIBLE;
 use ew_model::HostId;
@@ -26,8 +26,8 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let first = all.first()?;
     let (measured, faster) = (rate(&first.measured)?, rate(&first.faster)?);
     Some(Finding {
-        measured: plain(measured.bits_per_sec, "bit/s"),
-        expected: plain(faster.bits_per_sec, "bit/s"),
+        measured: bit_rate(measured.bits_per_sec),
+        expected: bit_rate(faster.bits_per_sec),
         ..finding_of(
             Severity::Notice,
             Subject::Run,

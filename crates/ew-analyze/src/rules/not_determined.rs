@@ -144,9 +144,11 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
         Some(_) => (Cause::CoreSaturated, Some(Symptom::SlowStage)),
         None => (Cause::NotDetermined, None),
     };
+    // As the table of stages has it.
+    let reached = analysis.of_expected.map_or(share, |of| of.min(share));
     Some(Finding {
         symptom,
-        measured: plain(share, "ratio"),
+        measured: plain(reached, "ratio"),
         expected: plain(1.0, "ratio"),
         ..finding_of(
             Severity::Notice,
@@ -154,7 +156,8 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
             cause,
             Details::StageBelow(StageBelow {
                 stage: stage.stage.name.clone(),
-                reached_share: share,
+                reached_share: reached,
+                explained_share: share,
                 rounds: stage.rounds.len(),
                 cpu,
             }),

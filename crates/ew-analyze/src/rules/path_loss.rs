@@ -31,22 +31,22 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
 /// Racks whose uplinks lose packets at random. Of two racks the same flows cross both's.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let racks = (0..).map(RackId).zip(&case.network.racks);
-    let losing = racks.map(|(rack, directions)| (rack, directions.each_ref().map(is_lossy)));
-    let losing: Vec<(RackId, [bool; 2])> = losing.collect();
-    if let [(first, [out, into]), (second, [out_of_other, into_other])] = losing[..] {
-        let both_ends = [out || into_other, into || out_of_other];
-        return of_rack(case, first, Some(second), both_ends)
+    let lost = |direction: &'_ RackDirection| direction.lost_shares.clone();
+    let losing = racks.map(|(rack, directions)| (rack, directions.each_ref().map(lost)));
+    let losing: Vec<(RackId, [Vec<f64>; 2])> = losing.collect();
+    if let [(first, [out, into]), (second, [out_of_other, into_other])] = losing.as_slice() {
+        let both_ends = [
+            [out.as_slice(), into_other].concat(),
+            [into.as_slice(), out_of_other].concat(),
+        ];
+        return of_rack(case, *first, Some(*second), &both_ends)
             .into_iter()
             .collect();
     }
     losing
         .into_iter()
-        .filter_map(|(rack, directions)| of_rack(case, rack, None, directions))
+        .filter_map(|(rack, directions)| of_rack(case, rack, None, &directions))
         .collect()
-}
-
-fn is_lossy(direction: &RackDirection) -> bool {
-    direction.loss_left.is_some()
 }
 
 /// Median over peers of the share of segments retransmitted, where it stands out, and the share of
@@ -104,24 +104,10 @@ fn of_rack(
     case: &Case<'_>,
     rack: RackId,
     or_rack: Option<RackId>,
-    losing: [bool; 2],
+    lost: &[Vec<f64>; 2],
 ) -> Option<Finding> {
-    let directions = match losing {
-        [true, true] => Directions::Both,
-        [true, false] => Directions::Tx,
-        [false, true] => Directions::Rx,
-        [false, false] => return None,
-    };
-    let inventory = case.observations.inventory();
-    let is_on = |host: HostId| inventory.rack_of(host) == Some(rack);
-    let isolated = case
-        .network
-        .isolated
-        .iter()
-        .filter(|flow| flow.crosses && (is_on(flow.src) || is_on(flow.dst)));
-    let shares: Vec<f64> = isolated
-        .filter_map(|flow| flow.retransmitted_share)
-        .collect();
+    let directions = Directions::of(!lost[0].is_empty(), !lost[1].is_empty())?;
+    let shares = lost.concat();
     let share = median(&shares)?;
     Some(Finding {
         measured: plain(share, "share"),

@@ -39,11 +39,8 @@ fn finding(case: &Case<'_>, limits: &[&Limit]) -> Finding {
             Cause::Uplink,
             Details::OversubscribedPods(OversubscribedPods {
                 pods: pods.into_iter().collect(),
-                directions: match (has(Direction::Tx), has(Direction::Rx)) {
-                    (true, true) => Directions::Both,
-                    (true, false) => Directions::Tx,
-                    _ => Directions::Rx,
-                },
+                directions: Directions::of(has(Direction::Tx), has(Direction::Rx))
+                    .unwrap_or(Directions::Rx),
                 ratio,
                 limits: limits
                     .iter()

@@ -9,6 +9,7 @@ use ew_model::HostId;
 use ew_model::finding::details::SharedLimit;
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_stats::median;
+use std::collections::BTreeSet;
 
 /// The first limit that most of the hosts share, of hosts that do `rate` bits per second with
 /// several connections, and whose links should do `link`.
@@ -18,11 +19,13 @@ pub(super) fn limit(
     rate: f64,
     link: f64,
 ) -> Option<SharedLimit> {
+    let members: BTreeSet<HostId> = hosts.iter().copied().collect();
+    let between_them = Flows::Among(&members);
     quota(case, hosts)
         .or_else(|| shaped(case, hosts, rate, link))
-        .or_else(|| core(case, Flows::All))
-        .or_else(|| window(case, Flows::All))
-        .or_else(|| send_buffer(case, Flows::All))
+        .or_else(|| core(case, between_them))
+        .or_else(|| window(case, between_them))
+        .or_else(|| send_buffer(case, between_them))
         .or_else(|| per_connection(case, rate))
 }
 
@@ -51,12 +54,12 @@ fn shaped(case: &Case<'_>, hosts: &[HostId], rate: f64, link: f64) -> Option<Sha
     })
 }
 
-pub(super) fn core(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {
+pub(super) fn core(case: &Case<'_>, which: Flows<'_>) -> Option<SharedLimit> {
     let cpus = cpus_per_connection(case, which)?;
     (cpus >= FULL).then_some(SharedLimit::FullThreads { cpu_share: cpus })
 }
 
-pub(super) fn window(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {
+pub(super) fn window(case: &Case<'_>, which: Flows<'_>) -> Option<SharedLimit> {
     let share = of_flows(case, which, |row| {
         limited_share(row, |info| info.receive_window_limited_us)
     })?;
@@ -67,7 +70,7 @@ pub(super) fn window(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {
 }
 
 /// The median of isolated flows.
-fn round_trip_ns(case: &Case<'_>, which: Flows) -> Option<u64> {
+fn round_trip_ns(case: &Case<'_>, which: Flows<'_>) -> Option<u64> {
     let of_row = |row: &FlowRecord| {
         let streams = &row.sender.as_ref()?.streams;
         Some(f64::from(streams.first()?.tcp_info?.rtt_us))
@@ -75,7 +78,7 @@ fn round_trip_ns(case: &Case<'_>, which: Flows) -> Option<u64> {
     of_flows(case, which, of_row).map(|rtt_us| (1e3 * rtt_us) as u64)
 }
 
-pub(super) fn send_buffer(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {
+pub(super) fn send_buffer(case: &Case<'_>, which: Flows<'_>) -> Option<SharedLimit> {
     let share = of_flows(case, which, |row| {
         limited_share(row, |info| info.send_buffer_limited_us)
     })?;
@@ -96,7 +99,7 @@ pub(super) fn per_connection(case: &Case<'_>, rate: f64) -> Option<SharedLimit> 
 }
 
 /// Median over isolated flows of the CPUs that the busier end's threads used, per connection.
-fn cpus_per_connection(case: &Case<'_>, which: Flows) -> Option<f64> {
+fn cpus_per_connection(case: &Case<'_>, which: Flows<'_>) -> Option<f64> {
     let mut shares = Vec::new();
     for round in case.observations.judged().flat_map(|stage| &stage.rounds) {
         let threads = round.streams_by_host();
@@ -117,25 +120,31 @@ fn cpus_per_connection(case: &Case<'_>, which: Flows) -> Option<f64> {
 }
 
 /// Which isolated flows are asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flows {
-    All,
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Flows<'h> {
+    /// Those between these hosts: other hosts have other limits.
+    Among(&'h BTreeSet<HostId>),
     /// Several connections fill a link that none of them fills alone, and then wait for it and not
     /// for their windows.
     SingleConnections,
 }
 
-impl Flows {
+impl Flows<'_> {
     fn has(self, row: &FlowRecord) -> bool {
-        let connections = row.sender.as_ref().map_or(0, |end| end.streams.len());
-        self == Self::All || connections == 1
+        match self {
+            Self::Among(hosts) => hosts.contains(&row.src) && hosts.contains(&row.dst),
+            Self::SingleConnections => {
+                let streams = row.sender.as_ref().map(|end| end.streams.len());
+                streams == Some(1)
+            }
+        }
     }
 }
 
 /// Median over isolated flows of the capacity tests.
 fn of_flows(
     case: &Case<'_>,
-    which: Flows,
+    which: Flows<'_>,
     figure: impl Fn(&FlowRecord) -> Option<f64>,
 ) -> Option<f64> {
     let flows = case

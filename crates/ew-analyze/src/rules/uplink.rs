@@ -172,11 +172,7 @@ fn finding(case: &Case<'_>, limits: &[Limit<'_>], about: Subjects) -> Finding {
 
 fn directions(limits: &[Limit<'_>]) -> Directions {
     let has = |direction| limits.iter().any(|limit| limit.direction == direction);
-    match (has(Direction::Tx), has(Direction::Rx)) {
-        (true, true) => Directions::Both,
-        (true, false) => Directions::Tx,
-        _ => Directions::Rx,
-    }
+    Directions::of(has(Direction::Tx), has(Direction::Rx)).unwrap_or(Directions::Rx)
 }
 
 /// One rack of three or more whose uplinks limit while nobody else's do, with racks of the same

@@ -4,6 +4,7 @@
 use super::Window;
 use crate::criteria::FULL;
 use ew_model::facts::{CpuCounters, HostSample};
+use ew_model::telemetry::CgroupReading;
 use std::collections::BTreeMap;
 
 /// USER_HZ, proc(5).
@@ -102,6 +103,20 @@ impl<'a> Cover<'a> {
         Some(self.grown(counter)? * 1e9 / self.ns())
     }
 
+    /// Share of the time in which the control group's quota held tasks back. The kernel's count of
+    /// time is a sum over the CPUs on which tasks waited, but no more time was lost than in the
+    /// periods in which the quota ran out (kernel/sched/fair.c, `cpu_cfs_stat_show`).
+    pub fn throttled_share(&self) -> Option<f64> {
+        let of = |counter: fn(&CgroupReading) -> Option<u64>| {
+            self.grown(|sample| counter(&sample.causes.as_ref()?.cgroup))
+        };
+        let over_cpus = of(|group| group.cpu_throttled_us)? * 1e3 / self.ns();
+        let periods = of(|group| group.cpu_periods).filter(|periods| *periods > 0.0);
+        let ran_out = of(|group| group.cpu_throttled_periods);
+        let most = periods.zip(ran_out).map_or(1.0, |(all, some)| some / all);
+        Some(over_cpus.min(most).min(1.0))
+    }
+
     /// What several counters with keys grew by. One that is there for the first time had the count
     /// `newborn`; it is skipped where that is unknown.
     pub fn grown_by_key<K: Ord>(
@@ -186,5 +201,44 @@ pub(super) fn in_all_cpus(sample: &HostSample) -> Vec<((u32, usize), u64)> {
             .map(|(kind, ticks)| ((all.count, kind), ticks))
             .collect(),
         None => in_cpu(sample),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::telemetry::CauseCounters;
+
+    /// Of a group with a quota, so many ms after the first reading.
+    fn reading(ms: u64, periods: u64, ran_out: u64, throttled_ms: u64) -> HostSample {
+        let cgroup = CgroupReading {
+            cpu_periods: Some(periods),
+            cpu_throttled_periods: Some(ran_out),
+            cpu_throttled_us: Some(1000 * throttled_ms),
+            ..CgroupReading::default()
+        };
+        let causes = CauseCounters {
+            cgroup,
+            ..CauseCounters::default()
+        };
+        HostSample {
+            agent_ns: ms * 1_000_000,
+            causes: Some(Box::new(causes)),
+            ..HostSample::default()
+        }
+    }
+
+    fn throttled_share(last: &HostSample) -> f64 {
+        let first = reading(0, 0, 0, 0);
+        let cover = Cover::of_span(&first, last).unwrap();
+        cover.throttled_share().unwrap()
+    }
+
+    /// Eight CPUs wait for 90 ms of each of ten periods, or for 30 ms of one of twenty.
+    #[test]
+    fn waiting_cpus_are_not_added_up() {
+        assert!((throttled_share(&reading(1000, 10, 10, 7200)) - 1.0).abs() < 1e-9);
+        assert!((throttled_share(&reading(2000, 20, 1, 240)) - 0.05).abs() < 1e-9);
+        assert!((throttled_share(&reading(1000, 10, 10, 100)) - 0.1).abs() < 1e-9);
     }
 }

@@ -144,11 +144,12 @@ impl Host<'_> {
         })
     }
 
+    fn bits_per_sec(&self, cover: &Cover<'_>, bytes: fn(&InterfaceCounters) -> u64) -> Option<f64> {
+        let per_second = cover.per_second(|s| interface_of(s, self.interface).map(bytes));
+        per_second.map(|bytes| 8.0 * bytes)
+    }
+
     fn with_counters(&self, flows: &HostStageAnalysis, cover: &Cover<'_>) -> HostStageAnalysis {
-        let bits = |bytes: fn(&InterfaceCounters) -> u64| {
-            let per_second = cover.per_second(|s| interface_of(s, self.interface).map(bytes));
-            per_second.map(|bytes| 8.0 * bytes)
-        };
         let established = |s: &HostSample| s.causes.as_ref()?.protocols.tcp_established;
         let drops = cover.grown(|s| {
             let counts = receive_drop_counts(s, self.interface);
@@ -158,8 +159,8 @@ impl Host<'_> {
             rounds: cover.rounds,
             busiest_cpu: busiest_cpu(cover),
             busy_share: busy_share(cover),
-            tx_bits_per_sec: bits(|i| i.tx_bytes),
-            rx_bits_per_sec: bits(|i| i.rx_bytes),
+            tx_bits_per_sec: self.bits_per_sec(cover, |i| i.tx_bytes),
+            rx_bits_per_sec: self.bits_per_sec(cover, |i| i.rx_bytes),
             disk: busiest_disk(cover),
             tcp_established: cover.readings().filter_map(established).max(),
             receive_drops: drops.map(|count| count.round() as u64),
@@ -171,33 +172,37 @@ impl Host<'_> {
     fn series(&self, telemetry: &Telemetry<'_>) -> Vec<HostPoint> {
         let samples = telemetry.samples(self.host);
         let every = samples.len().div_ceil(MAX_POINTS).max(1);
-        let kept: Vec<&HostSample> = samples.iter().step_by(every).collect();
-        let pairs = kept.windows(2);
-        pairs
-            .filter_map(|pair| self.point(pair[0], pair[1], telemetry))
-            .collect()
+        let last = samples.len().saturating_sub(1);
+        let spans = (0..last).step_by(every);
+        let spans = spans.map(|from| &samples[from..=last.min(from + every)]);
+        let point = |readings: &[HostSample]| {
+            Some(HostPoint {
+                t_ns: telemetry.axis_ns(self.host, readings.last()?.agent_ns),
+                ..self.point(readings)?
+            })
+        };
+        spans.filter_map(point).collect()
     }
 
-    fn point(
-        &self,
-        before: &HostSample,
-        after: &HostSample,
-        telemetry: &Telemetry<'_>,
-    ) -> Option<HostPoint> {
-        let cover = Cover::of_span(before, after)?;
-        let bits = |bytes: fn(&InterfaceCounters) -> u64| {
-            let per_second = cover.per_second(|s| interface_of(s, self.interface).map(bytes));
-            per_second.map(|bytes| 8.0 * bytes)
-        };
-        let cpu = busiest_cpu(&cover);
+    /// Over several readings rates are means, and shares the largest between two of them: no full
+    /// CPU or disk is hidden.
+    fn point(&self, readings: &[HostSample]) -> Option<HostPoint> {
+        let cover = Cover::of_span(readings.first()?, readings.last()?)?;
+        let pairs = readings.windows(2);
+        let parts: Vec<Cover<'_>> = pairs
+            .filter_map(|pair| Cover::of_span(&pair[0], &pair[1]))
+            .collect();
+        let cpus: Vec<CpuShare> = parts.iter().filter_map(busiest_cpu).collect();
+        let most = |of: fn(&CpuShare) -> f64| cpus.iter().map(of).reduce(f64::max);
+        let disks = parts.iter().filter_map(busiest_disk);
         Some(HostPoint {
-            t_ns: telemetry.axis_ns(self.host, after.agent_ns),
-            busiest_cpu: cpu.map(|cpu| cpu.busy_share),
-            softirq_share: cpu.map(|cpu| cpu.softirq_share),
-            steal_share: cpu.map(|cpu| cpu.steal_share),
-            tx_bits_per_sec: bits(|i| i.tx_bytes),
-            rx_bits_per_sec: bits(|i| i.rx_bytes),
-            disk_busy_share: busiest_disk(&cover).map(|disk| disk.busy_share),
+            t_ns: 0,
+            busiest_cpu: most(|cpu| cpu.busy_share),
+            softirq_share: most(|cpu| cpu.softirq_share),
+            steal_share: most(|cpu| cpu.steal_share),
+            tx_bits_per_sec: self.bits_per_sec(&cover, |i| i.tx_bytes),
+            rx_bits_per_sec: self.bits_per_sec(&cover, |i| i.rx_bytes),
+            disk_busy_share: disks.map(|disk| disk.busy_share).reduce(f64::max),
             retransmits_per_sec: cover
                 .per_second(|s| s.causes.as_ref()?.protocols.tcp_retransmitted_segments),
         })
@@ -349,5 +354,22 @@ mod tests {
         assert_eq!(busy_share(&cover), Some(0.05));
         let cover = Cover::new(&samples[1..], &[&window]).unwrap();
         assert_eq!(busy_share(&cover), None);
+    }
+
+    #[test]
+    fn a_point_over_several_readings_hides_no_full_cpu() {
+        let host = Host {
+            host: HostId(0),
+            interface: None,
+            link_bits_per_sec: None,
+        };
+        let readings = [
+            sample(1, 0, &[ticks(3, 0, 0)]),
+            sample(2, 100, &[ticks(3, 100, 0)]),
+            sample(3, 100, &[ticks(3, 100, 100)]),
+        ];
+        assert_eq!(host.point(&readings).unwrap().busiest_cpu, Some(1.0));
+        assert_eq!(host.point(&readings[1..]).unwrap().busiest_cpu, Some(0.0));
+        assert_eq!(host.point(&readings[..1]), None);
     }
 }

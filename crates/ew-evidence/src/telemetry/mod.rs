@@ -88,11 +88,7 @@ impl<'a> Telemetry<'a> {
     pub fn throttled_share(&self, observations: &Observations<'_>) -> Option<f64> {
         let is_judged = |stage: usize| observations.stages[stage].judged;
         let hosts = observations.inventory().host_ids();
-        let shares = hosts.filter_map(|host| {
-            let cover = self.cover(host, is_judged)?;
-            let throttled = cover.per_second(|s| s.causes.as_ref()?.cgroup.cpu_throttled_us)?;
-            Some(throttled / 1e6)
-        });
+        let shares = hosts.filter_map(|host| self.cover(host, is_judged)?.throttled_share());
         median(&shares.collect::<Vec<_>>())
     }
 

@@ -9,7 +9,6 @@ use super::Telemetry;
 use crate::criteria::{FULL, SLOW, THROTTLED};
 use crate::observations::StageView;
 use ew_model::HostId;
-use ew_model::facts::HostSample;
 use ew_model::record::EndRecord;
 use ew_stats::median;
 
@@ -18,8 +17,8 @@ use ew_stats::median;
 pub struct Quota {
     /// Of the agent's control group, in CPUs. `None` without one.
     pub limit_cpus: Option<f64>,
-    /// Share of the time that the group's counters report it was throttled, summed over CPUs.
-    /// `None` where there are none.
+    /// Share of the time that the group's counters report it was throttled. `None` where there are
+    /// none.
     pub counted: Option<f64>,
     /// Of windows in which the agent's threads used all of the limit, and waited. `None`: they did
     /// not.
@@ -40,9 +39,7 @@ impl Quota {
     pub fn of(telemetry: &Telemetry<'_>, host: HostId, index: usize, view: &StageView<'_>) -> Self {
         let limit_cpus = limit_cpus(telemetry, host);
         let cover = telemetry.cover(host, |stage| stage == index);
-        let counter = |sample: &HostSample| sample.causes.as_ref()?.cgroup.cpu_throttled_us;
-        let counted = cover.and_then(|cover| cover.per_second(counter));
-        let counted = counted.map(|us_per_second| us_per_second / 1e6);
+        let counted = cover.and_then(|cover| cover.throttled_share());
         let is_counted = counted.is_some_and(|share| share >= THROTTLED);
         let reached = limit_cpus.and_then(|limit| reached(host, view, limit, is_counted));
         Self {
@@ -100,13 +97,12 @@ fn windows<'v>(
     view: &'v StageView<'_>,
 ) -> impl Iterator<Item = (&'v EndRecord, u32)> {
     view.rounds.iter().filter_map(move |round| {
-        let own = round.records.iter().find_map(|row| match host {
+        let end = round.records.iter().find_map(|row| match host {
             host if row.src == host => row.sender.as_ref(),
             host if row.dst == host => row.receiver.as_ref(),
             _ => None,
-        })?;
-        let streams = round.streams_by_host().get(&host).copied();
-        Some((own, streams.unwrap_or(1)))
+        });
+        Some((end?, round.streams_of(host).max(1)))
     })
 }
 

@@ -178,7 +178,6 @@ pub(super) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
 fn of_stage(observations: &Observations<'_>, stage: &StageView<'_>) -> Vec<Tried> {
     let run = observations.run;
     let is_up = |host: HostId| !run.lost.contains_key(&host) && !run.failed.contains_key(&host);
-    let rack = |host| Some(observations.inventory().rack_of(host)?.index());
     let mut counts: BTreeMap<(HostId, HostId), (f64, f64)> = BTreeMap::new();
     for flow in stage.due.iter().flat_map(|round| &round.flows) {
         if is_up(flow.src) && is_up(flow.dst) {
@@ -195,7 +194,7 @@ fn of_stage(observations: &Observations<'_>, stage: &StageView<'_>) -> Vec<Tried
     let tried = |((src, dst), (flows, failed)): ((HostId, HostId), (f64, f64))| Tried {
         src,
         dst,
-        racks: rack(src).zip(rack(dst)).filter(|(from, to)| from != to),
+        racks: observations.inventory().racks_between(src, dst),
         flows: if is_pinned { 1.0 } else { flows },
         failed: if is_pinned {
             f64::from(u8::from(2.0 * failed > flows))
@@ -218,12 +217,12 @@ fn unordered((from, to): Racks) -> Racks {
 /// Share of segments that flows between two racks lose in any stage, whatever its load: full queues
 /// lose in some, and a little in all. Only those that lose more are in it.
 fn random_loss(observations: &Observations<'_>, stages: &[&StageView<'_>]) -> BTreeMap<Racks, f64> {
-    let rack = |host| Some(observations.inventory().rack_of(host)?.index());
+    let inventory = observations.inventory();
     let mut least: BTreeMap<Racks, f64> = BTreeMap::new();
     for stage in stages {
         let mut shares: BTreeMap<Racks, Vec<f64>> = BTreeMap::new();
         for row in stage.rounds.iter().flat_map(|round| &round.records) {
-            let racks = rack(row.src).zip(rack(row.dst)).filter(|(a, b)| a != b);
+            let racks = inventory.racks_between(row.src, row.dst);
             if let Some((racks, share)) = racks.zip(retransmitted_share(row)) {
                 shares.entry(unordered(racks)).or_default().push(share);
             }

@@ -1,4 +1,4 @@
-//! Where a bad path is, and what it takes to accuse one place and no other.
+//! Where a bad path is.
 
 use crate::Direction;
 

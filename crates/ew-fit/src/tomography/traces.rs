@@ -263,9 +263,8 @@ fn traces<'a>(observations: &Observations<'a>) -> Vec<Traced<'a>> {
         .filter(|stage| stage.stage.workload.kind == WorkloadKind::Trace)
         .flat_map(|stage| stage.measured());
     rows.filter_map(|row| {
-        let racks = (inventory.rack_of(row.src)?, inventory.rack_of(row.dst)?);
-        let racks = (racks.0.index(), racks.1.index());
-        (racks.0 != racks.1).then_some((row, racks, row.sender.as_ref()?))
+        let racks = inventory.racks_between(row.src, row.dst)?;
+        Some((row, racks, row.sender.as_ref()?))
     })
     .flat_map(|(row, racks, sender)| {
         sender.streams.iter().filter_map(move |stream| {

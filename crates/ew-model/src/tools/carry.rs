@@ -229,10 +229,14 @@ impl Workload {
         let foreign = |key: &&str| !carries.keys.contains(key);
         let key = self.keys_set().into_iter().find(foreign)?;
         let tool = self.tool.name();
+        let instead = match key == "rate" && carries.keys.contains(&"total-rate") {
+            true => "`total-rate`".to_owned(),
+            false => format!("no `{key}`"),
+        };
         refuse(
             key,
             format!("{tool} is not asked for it"),
-            format!("no `{key}` with `tool: {tool}`, or `tool: engine`"),
+            format!("{instead} with `tool: {tool}`, or `tool: engine`"),
         )
     }
 

@@ -66,7 +66,7 @@ pub fn build(request: &InventoryRequest, sources: &GroupSources) -> Result<Roste
     };
     let hosts = chosen_hosts(request, sources, files, &racks)?;
     if hosts.is_empty() {
-        return Err(InventoryError::NoHosts);
+        return Err(no_hosts(request));
     }
     for host in &hosts {
         check_name(host)?;
@@ -80,6 +80,17 @@ pub fn build(request: &InventoryRequest, sources: &GroupSources) -> Result<Roste
         inventory: place_in_racks(hosts, &racks)?,
         logins,
     })
+}
+
+fn no_hosts(request: &InventoryRequest) -> InventoryError {
+    if request.hosts.is_some() || request.host_files.is_empty() {
+        return InventoryError::NoHosts;
+    }
+    InventoryError::HostFile {
+        location: names_of_files(request),
+        problem: "no hosts in it".into(),
+        remedy: "write one host a line".into(),
+    }
 }
 
 /// Groups that host files define, in place of ClusterShell's.

@@ -312,7 +312,13 @@ impl GroupSources {
 /// Loading from directories.
 impl GroupSources {
     fn load_all(&mut self, directories: &[PathBuf]) -> Result<(), GroupsError> {
-        let Some(cfgdir) = directories.iter().rev().find(|d| holds_groups(d)) else {
+        // As in ClusterShell, `$CFGDIR` is where the nearest groups.conf is.
+        let nearest = |names: &[&str]| {
+            let has_one = |d: &&PathBuf| names.iter().any(|name| d.join(name).exists());
+            directories.iter().rev().find(has_one)
+        };
+        let found = nearest(&["groups.conf"]).or_else(|| nearest(&["groups", "groups.d"]));
+        let Some(cfgdir) = found else {
             self.searched = directories.iter().rev().cloned().collect();
             return Ok(());
         };
@@ -462,12 +468,6 @@ impl Source {
     }
 }
 
-fn holds_groups(directory: &Path) -> bool {
-    ["groups.conf", "groups", "groups.d"]
-        .iter()
-        .any(|name| directory.join(name).exists())
-}
-
 /// The flat file that an upcall of the stock configuration reads with sed: read here directly, so
 /// that a blank before the colon does no harm and errors can name the line.
 fn flat_file_of(map: &str, directory: &Path) -> Option<PathBuf> {
@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_directory_wins() {
+    fn the_nearest_groups_conf_wins() {
         let (system, user) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let stock = "[Main]\ndefault: local\n[local]\nmap: [ -f $CFGDIR/groups ] && f=$CFGDIR/groups || \
                      f=$CFGDIR/groups.d/local.cfg; sed -n 's/^$GROUP:\\(.*\\)/\\1/p' $f\n";
@@ -618,8 +618,11 @@ mod tests {
         let far = GroupSources::load(&environment(system.path(), None));
         assert_eq!(expand("@g", &far).unwrap(), ["far"]);
         write(user.path(), "groups", "g: near\n");
-        let near = GroupSources::load(&environment(system.path(), Some(user.path())));
-        assert_eq!(expand("@g", &near).unwrap(), ["near"]);
+        write(user.path(), "groups.d/local.cfg", "g: other\n");
+        let load = || GroupSources::load(&environment(system.path(), Some(user.path())));
+        assert_eq!(expand("@g", &load()).unwrap(), ["far"]);
+        write(user.path(), "groups.conf", "[Main]\ndefault: local\n");
+        assert_eq!(expand("@g", &load()).unwrap(), ["near"]);
     }
 
     #[test]

@@ -115,6 +115,27 @@ fn split_address<'a>(
         problem,
         remedy: remedy.to_owned(),
     };
+    let is_digits = |text: &&str| {
+        text.contains('.') && text.chars().all(|c: char| c.is_ascii_digit() || c == '.')
+    };
+    let is_address = |text: &str| text.parse::<IpAddr>().is_ok();
+    let mut digits = words.iter().flat_map(|w| w.split(',')).filter(is_digits);
+    if let Some(wrong) = digits.find(|text| !is_address(text)) {
+        return Err(error(
+            format!("`{wrong}` is no address"),
+            "write an IPv4 address as 10.0.0.1",
+        ));
+    }
+    let is_row = |word: &&str| {
+        let parts = || word.split(',');
+        !word.contains('[') && parts().any(is_address) && !parts().all(is_address)
+    };
+    if words.iter().any(is_row) {
+        return Err(error(
+            format!("`{content}` has names and addresses between commas, as CSV has"),
+            "write `name address` on each line, without a header",
+        ));
+    }
     match (words.as_slice(), addresses.as_slice()) {
         ([name, _], [_, Some(address)]) => Ok((name, Some(*address))),
         ([_, _, third, ..], [_, Some(_), ..]) => Err(error(
@@ -190,6 +211,8 @@ mod tests {
             ("ok\nn[1-2] 10.0.0.1\n", "2 hosts"),
             ("ok\nn1 10.0.0.1 eth1\n", "third column `eth1`"),
             ("ok\na b 10.0.0.1\n", "several"),
+            ("host,ip\nn1,10.0.0.1\n", "CSV"),
+            ("ok\nn1 999.0.0.1\n", "`999.0.0.1` is no address"),
             ("ok\nn[1-2\n", "bracket"),
             ("n[1-9]\nn[1-1000000]\nn[1-1000000]\n", "more than 1000000"),
         ] {

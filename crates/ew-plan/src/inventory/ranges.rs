@@ -134,9 +134,10 @@ impl Element {
             let width = begin.digits.len().max(end.digits.len());
             return Err(self.fault(
                 format!(
-                    "padding mismatch: `{}` has {} digits, `{}` has {}",
+                    "padding mismatch: `{}` has {} digit{}, `{}` has {}",
                     begin.digits,
                     begin.digits.len(),
+                    if begin.digits.len() == 1 { "" } else { "s" },
                     end.digits,
                     end.digits.len()
                 ),
@@ -266,6 +267,12 @@ fn prefixed(indexes: &[Index], leading: &str, at: Range<usize>) -> Result<Vec<In
         }
         if run.first.width() != run.last.width() {
             let (first, last) = (run.first, run.last);
+            // With zeros in front, a range needs both ends to be of one length.
+            let bare = leading.trim_start_matches('0');
+            let end = format!("{bare}{last}");
+            let is_padded = leading.starts_with('0');
+            let width = if is_padded { end.len() } else { 0 };
+            let begin = format!("{:0>width$}", format!("{bare}{first}"));
             return Err(Fault::new(
                 at,
                 format!(
@@ -273,7 +280,7 @@ fn prefixed(indexes: &[Index], leading: &str, at: Range<usize>) -> Result<Vec<In
                 ),
                 format!(
                     "write all numbers out inside the brackets: `[{leading}{first},...,{leading}{last}]` if {leading} \
-                     followed by each number is meant, `[{leading}{first}-{leading}{last}]` for everything between"
+                     followed by each number is meant, `[{begin}-{end}]` for everything between"
                 ),
             ));
         }
@@ -319,6 +326,26 @@ mod tests {
         let fault = list("302,304,305-0333").unwrap_err();
         assert_eq!(fault.span, 8..16);
         assert_eq!(fault.remedy, "write 305-333 or 0305-0333");
+    }
+
+    #[test]
+    fn advice_for_doubtful_digits_can_be_taken() {
+        for (leading, text, advice) in [
+            ("0", "1-10", "[01-10]"),
+            ("01", "9-10", "[019-110]"),
+            ("1", "9-10", "[19-110]"),
+        ] {
+            let fault = parse_list(text, 0, leading, "").unwrap_err();
+            let expected = format!("`{advice}` for everything between");
+            assert!(fault.remedy.ends_with(&expected), "{}", fault.remedy);
+            assert!(list(advice.trim_matches(['[', ']'])).is_ok());
+        }
+        assert!(
+            list("1-010")
+                .unwrap_err()
+                .problem
+                .contains("`1` has 1 digit, ")
+        );
     }
 
     #[test]

@@ -160,6 +160,16 @@ fn the_time_budget_shortens_windows_before_it_drops_optional_tests() {
         ["rtt alone", "rtt under load", "mesh"]
     );
     assert!(least.dropped_tests[0].contains("time budget"));
+    let without_windows = planned_ns(
+        &lay_out(&built_in("qualify", &[]), &inventory, 1).unwrap(),
+        0.0,
+    );
+    let all = format!("would take {}", format_duration_ns(without_windows));
+    assert!(
+        least.dropped_tests[2].contains(&all),
+        "{:?}",
+        least.dropped_tests
+    );
     assert_eq!(window_ns(&least, "intra-rack"), before / 2);
 }
 
@@ -288,6 +298,22 @@ fn what_cannot_be_is_said_with_the_remedy() {
         plan(&none, &flat(4), 1),
         Err(PlanError::NoTests { .. })
     ));
+}
+
+#[test]
+fn a_threshold_on_a_stage_that_is_not_there_is_refused() {
+    let with = |threshold: &str| built_in("qualify", &[threshold]);
+    let racks = inventory(&[4, 4]);
+    let refused = |threshold, inventory| plan(&with(threshold), inventory, 1).unwrap_err();
+    let words = refused("expect.nosuch/pair.min=>1M", &racks).to_string();
+    assert!(words.contains("no stage `nosuch`"), "{words}");
+    assert!(words.contains("`intra-rack`, `cross-rack`"), "{words}");
+    let skipped = refused("expect.cross-rack/pair.min=>1M", &flat(4));
+    assert!(matches!(skipped, PlanError::NoSuchStage { .. }));
+    let known = with("expect.intra-rack/pair.min=>1M");
+    assert!(plan(&known, &racks, 1).is_ok());
+    let not_there = with("expect.cross-rack/pair.min=>1M");
+    assert!(crate::replan(&not_there, &flat(4), 1).is_ok());
 }
 
 #[test]

@@ -266,6 +266,9 @@ fn message(error: &serde_saphyr::Error) -> String {
         let key = key.as_deref().unwrap_or_default();
         return format!("the key `{key}` is there twice; keep one");
     }
+    if let serde_saphyr::Error::MultipleDocuments { .. } = error {
+        return "there are several documents; keep one, or give each a file".into();
+    }
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);

@@ -62,15 +62,6 @@ pub(in crate::catalogue) fn ratio(estimate: &Estimate) -> String {
     }
 }
 
-/// "1 flow", "3 flows".
-pub(in crate::catalogue) fn count(n: usize, noun: &str) -> String {
-    if n == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{n} {noun}s")
-    }
-}
-
 /// "37%", "0.4%".
 pub(in crate::catalogue) fn percent(share: f64) -> String {
     let percent = 100.0 * share;

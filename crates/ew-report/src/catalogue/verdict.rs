@@ -1,9 +1,10 @@
 //! The one sentence on top.
 
 use super::basis::nic_source;
-use super::phrases::{count, host_list};
+use super::phrases::host_list;
 use super::{congestion, flow_completion, headline, pods};
 use crate::sweep;
+use crate::words::plural;
 use ew_model::analysis::{Basis, Label, StageAnalysis};
 use ew_model::completion::FlowCompletion;
 use ew_model::congestion::CongestionImpact;
@@ -135,7 +136,7 @@ fn worst(analysis: &Analysis, findings: &[&Finding]) -> String {
     }
     let left: usize = all[shown..].iter().map(|clause| clause.findings).sum();
     if left > 0 {
-        parts.push(count(left, "more finding"));
+        parts.push(plural(left, "more finding"));
     }
     let only_gaps = reported
         .iter()
@@ -195,7 +196,7 @@ fn clauses(names: &Inventory, reported: &[&Finding]) -> Vec<Clause> {
         folded.push(finding.cause);
         let hosts_named = host_list(names, hosts.iter().copied());
         clauses.push(Clause {
-            text: format!("{} {do_what}: {hosts_named}", count(hosts.len(), "host")),
+            text: format!("{} {do_what}: {hosts_named}", plural(hosts.len(), "host")),
             findings: hosts.len(),
         });
     }
@@ -221,7 +222,7 @@ fn nothing_wrong(analysis: &Analysis) -> String {
     // Nothing is concluded from these, which is less than to have found them in order.
     let set_aside = match grounds.excluded_rounds {
         0 => String::new(),
-        rounds => format!("; {} excluded", count(rounds, "round")),
+        rounds => format!("; {} excluded", plural(rounds, "round")),
     };
     let untested = grounds.starved_path_flows.map_or(String::new(), |share| {
         let percent = 100.0 * share;

@@ -57,6 +57,9 @@ fn medians(comparison: &Comparison) -> Table {
         rows: rows(comparison, row),
         left: 2,
         notes: vec![
+            "A and B: medians of all figures. B / A: flow by flow where both runs have the same (Hodges and Lehmann), of several \
+             runs by their mean levels; it can differ from the quotient of the medians."
+                .into(),
             "In brackets: 95% intervals; that of B / A allows for the spread from run to run. p is adjusted for the number of \
              tests (Benjamini and Hochberg)."
                 .into(),

@@ -211,14 +211,20 @@ pub(super) fn text(svg: &mut String, at: (f64, f64), anchor: &str, words: &str) 
     );
 }
 
+/// Straight lines from point to point, as the `d` of a path.
+pub(super) fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
+    let mut path = String::new();
+    for (i, (x, y)) in points.enumerate() {
+        let _ = write!(path, "{}{x:.1} {y:.1}", if i == 0 { 'M' } else { 'L' });
+    }
+    path
+}
+
 pub(super) fn draw_area(svg: &mut String, points: &[(f64, f64)], bottom: f64) {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return;
     };
-    let mut path = String::new();
-    for (i, (x, y)) in points.iter().enumerate() {
-        let _ = write!(path, "{}{x:.1} {y:.1}", if i == 0 { 'M' } else { 'L' });
-    }
+    let path = path(points.iter().copied());
     let _ = write!(
         svg,
         "<path class=\"area\" d=\"{path}L{:.1} {bottom:.1}L{:.1} {bottom:.1}Z\"/><path class=\"line\" d=\"{path}\"/>",
@@ -282,7 +288,7 @@ fn ticks(span: f64, step: f64) -> u32 {
     (span / step + 1e-9).floor().clamp(0.0, 20.0) as u32
 }
 
-fn trimmed(value: f64) -> String {
+pub(super) fn trimmed(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -164,7 +164,9 @@ fn about_direction(direction: &str, verb: &str, uplink: &UplinkAnalysis) -> Stri
         (Some(false), ..) => "not limiting".to_owned(),
         _ => "capacity not tested".to_owned(),
     };
-    format!("{direction}: load {carried}, {state}; its hosts can {verb} {hosts}")
+    format!(
+        "{direction}: load {carried}, {state}; its hosts can {verb} {hosts} at the rate of their class"
+    )
 }
 
 fn gauges(rack: &RackAnalysis) -> Vec<Gauge> {

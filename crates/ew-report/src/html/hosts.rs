@@ -10,6 +10,10 @@ use ew_model::Analysis;
 use ew_model::analysis::{Estimate, HostAnalysis, HostStageAnalysis};
 use serde::Serialize;
 
+/// A part of a host or pair that is slower than this share of what it should do is a finding, where
+/// it stands out: 1 less `MIN_EFFECT` of ew-evidence, which reports do not know.
+pub(super) const FAULT_BELOW: f64 = 0.93;
+
 /// The table, and what its bars are drawn by.
 #[derive(Serialize)]
 pub(super) struct HostsView {
@@ -182,7 +186,7 @@ fn bar(
         effect: effect
             .filter(|e| (e - 1.0).abs() > 0.05)
             .map(|e| format!("{} of peers", percent(Some(e)))),
-        low: effect.is_some_and(|e| e < 0.95),
+        low: effect.is_some_and(|e| e < FAULT_BELOW),
         width: value
             .zip(scale)
             .map(|(v, s)| format!("{:.2}", (v / s * 100.0).clamp(0.0, 100.0))),
@@ -203,6 +207,7 @@ fn scale(analysis: &Analysis) -> Option<f64> {
         .reduce(f64::max)
 }
 
-fn finite(value: f64) -> f64 {
+/// To sort by: what is no number is below all that are.
+pub(super) fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { -1.0 }
 }

@@ -1,6 +1,6 @@
 //! Line charts of any quantity as inline SVG: several series on one scale.
 
-use super::chart::{escaped, line, nice_step, text};
+use super::chart::{escaped, line, nice_step, path, text};
 use std::fmt::Write;
 
 const LEFT: f64 = 62.0;
@@ -92,12 +92,8 @@ impl Plot<'_> {
     }
 
     fn draw(&self, svg: &mut String, series: &Series, top: f64) {
-        let mut path = String::new();
-        for (at, (x, y)) in series.points.iter().enumerate() {
-            let step = if at == 0 { 'M' } else { 'L' };
-            let (x, y) = (self.x_of(*x), self.y_of(*y, top));
-            let _ = write!(path, "{step}{x:.1} {y:.1}");
-        }
+        let points = series.points.iter();
+        let path = path(points.map(|(x, y)| (self.x_of(*x), self.y_of(*y, top))));
         let class = &series.class;
         if series.points.len() > 1 {
             let _ = write!(svg, "<path class=\"line {class}\" d=\"{path}\"/>");

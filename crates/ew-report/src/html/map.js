@@ -199,7 +199,7 @@ function matrix(data) {
     const marks = metric.ticks ? metric.ticks() : [0, 0.5, 1].map((p) => [p, metric.text(state.most * metric.back(p))]);
     const limit = byId("limit");
     limit.hidden = byId("limit-note").hidden = state.metric !== "relative";
-    limit.style.left = relativePosition(0.95) * 100 + "%";
+    limit.style.left = relativePosition(data.fault_below) * 100 + "%";
     ticks.replaceChildren(...marks.map(([p, text]) => {
       const tick = element("span", text);
       tick.style.left = p * 100 + "%";

@@ -7,9 +7,10 @@
 //! 0.02%). Which pairs there are is a list of distances in row order, in LEB128, so that a sampled
 //! mesh costs by its pairs and not by N squared.
 
-use super::pack::{base64, leb128, packed_json, script_json};
+use super::hosts::FAULT_BELOW;
+use super::pack::{Stage, base64, leb128, packed_json, script_json, stages};
 use crate::figures::stage_name;
-use crate::words::{host_name, one_line, plural, rack_name};
+use crate::words::{host_name, one_line, percent, plural, rack_name};
 use ew_model::analysis::{HostPair, PairAnalysis, PairDetail, PairSample};
 use ew_model::record::TcpInfo;
 use ew_model::{Analysis, HostId};
@@ -35,6 +36,8 @@ pub(super) struct MapsView {
     /// Names of the stages with a map, as the reader chooses among them.
     stages: Vec<String>,
     left_out: usize,
+    /// Of the expected, what is no fault: in words.
+    fault_below: String,
 }
 
 /// `None` without any pair.
@@ -59,6 +62,7 @@ pub(super) fn view(analysis: &Analysis) -> Result<Option<MapsView>, serde_json::
         note: note(analysis, first),
         stages: shown.iter().map(|map| map.name.clone()).collect(),
         left_out: count - shown.len(),
+        fault_below: percent(Some(FAULT_BELOW)),
         data: script_json(&document(analysis, &shown)?)?,
     }))
 }
@@ -183,7 +187,6 @@ impl Pair<'_> {
 fn document(analysis: &Analysis, maps: &[Map<'_>]) -> Result<Document, serde_json::Error> {
     let inventory = analysis.inventory();
     let n = inventory.hosts.len();
-    let span = |ns: u64| ns as f64 / 1e9;
     Ok(Document {
         hosts: inventory
             .host_ids()
@@ -199,14 +202,8 @@ fn document(analysis: &Analysis, maps: &[Map<'_>]) -> Result<Document, serde_jso
             .map(|h| h.rack.map_or(-1, |r| i64::from(r.0)))
             .collect(),
         maps: maps.iter().map(|map| packed(analysis, map, n)).collect(),
-        stages: analysis
-            .stages
-            .iter()
-            .map(|stage| Stage {
-                name: stage_name(stage),
-                span: stage.span_ns.map(|(from, to)| [span(from), span(to)]),
-            })
-            .collect(),
+        stages: stages(analysis),
+        fault_below: FAULT_BELOW,
         details: packed_json(&details(analysis))?,
         paths: paths(analysis),
     })
@@ -245,18 +242,12 @@ struct Document {
     rack: Vec<i64>,
     maps: Vec<PackedMap>,
     stages: Vec<Stage>,
+    fault_below: f64,
     /// Packed, since a pair's measurements are asked for one pair at a time: [`Detail`]s by
     /// `src,dst`.
     details: String,
     /// By `src,dst`.
     paths: BTreeMap<String, Vec<Path>>,
-}
-
-#[derive(Serialize)]
-struct Stage {
-    name: String,
-    /// Begin and end in seconds.
-    span: Option<[f64; 2]>,
 }
 
 #[derive(Serialize)]

@@ -1,8 +1,28 @@
 //! How data for the page's script is packed.
 
+use crate::figures::stage_name;
+use ew_model::Analysis;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
+
+/// A stage of the run, as the script marks it.
+#[derive(Serialize)]
+pub(super) struct Stage {
+    name: String,
+    /// Begin and end in seconds.
+    span: Option<[f64; 2]>,
+}
+
+/// All stages, in their order.
+pub(super) fn stages(analysis: &Analysis) -> Vec<Stage> {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let stages = analysis.stages.iter().map(|stage| Stage {
+        name: stage_name(stage),
+        span: stage.span_ns.map(|(from, to)| [seconds(from), seconds(to)]),
+    });
+    stages.collect()
+}
 
 /// JSON for a `<script type="application/json">`; `<`, `>` and `&` are escaped, so that nothing in
 /// it ends the element.

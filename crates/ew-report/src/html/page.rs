@@ -4,7 +4,7 @@ use super::accused::{Accused, Mark};
 use super::anchors::rack_anchor;
 use super::fabric::{self, Fabric};
 use super::findings::{self, Card, Headline};
-use super::hosts::{self, HostsView};
+use super::hosts::{self, HostsView, finite};
 use super::matrix::MapsView;
 use super::rich_text::rich;
 use super::run_line::{self, RunLine};
@@ -13,7 +13,7 @@ use crate::catalogue::basis::nic_source;
 use crate::figures::{Figures, stage_name, stages_outside_sweeps};
 use crate::view::{RackPairWords, View, payload_ceiling};
 use crate::words::{
-    MISSING, capitalised, duration, healthy_knee, one_line, plural, rack_name, rate, utc,
+    MISSING, capitalised, duration, healthy_knee, one_line, plural, rack_name, rate, took_ns, utc,
 };
 use ew_model::Analysis;
 use ew_model::RackId;
@@ -293,10 +293,6 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
         .filter(|p| p.limited != Some(false))
         .filter_map(|p| p.oversubscription.map(|e| (e.value, p)))
         .max_by(|a, b| a.0.total_cmp(&b.0));
-    let run = &analysis.run;
-    let took = run
-        .finished_unix_ns
-        .and_then(|end| end.checked_sub(run.started_unix_ns));
     let mut tiles = vec![Tile {
         name: "Hosts",
         value: format!("{up} of {}", analysis.hosts.len()),
@@ -326,7 +322,7 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
     tiles.push(latency_tile(analysis).unwrap_or_else(|| ceiling_tile(analysis)));
     tiles.push(Tile {
         name: "Took",
-        value: duration(took),
+        value: duration(took_ns(&analysis.run)),
         note: stages_run(analysis),
     });
     tiles
@@ -466,8 +462,4 @@ fn ramp(analysis: &Analysis, pair: &RackPairAnalysis) -> Option<ChartView> {
         },
         svg: chart::ramp(analysis, pair)?,
     })
-}
-
-fn finite(value: f64) -> f64 {
-    if value.is_finite() { value } else { -1.0 }
 }

@@ -80,7 +80,7 @@ function panels(data) {
       const row = element("tr", undefined, body, stage === state.stage ? "chosen" : "");
       cells.forEach((text, k) => {
         // A number keeps its unit next to it.
-        if (k) element("td", text.replace(/(\d) (?=\S)/g, "$1\u00a0"), row, text.length > 20 ? "wide" : "");
+        if (k) element("td", text.replace(/(\d) (?=\S)/g, "$1\u00a0"), row, text.length > 20 ? "long" : "");
         else { const cell = element("th", undefined, row); cell.scope = "row"; element("span", stage + 1, cell, "number"); cell.append(text); }
       });
       row.addEventListener("pointerenter", () => light(stage));
@@ -127,7 +127,7 @@ function panels(data) {
     const width = Math.max(220, box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)), height = 132, left = 62, right = 8, top = 18, bottom = 20;
     const plot = svg("svg", { class: "chart", viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": summary(chart) }, box);
     plot.style.maxWidth = "none";
-    const step = niceStep(high, 3), ceiling = Math.ceil(high / step - 1e-9) * step;
+    const step = niceStep(high, 3), ceiling = Math.max(1, Math.ceil(high / step - 1e-9)) * step;
     const x = (v) => left + (v - from) / (to - from) * (width - left - right), y = (v) => height - bottom - Math.min(1, v / ceiling) * (height - top - bottom);
     const bands = data.stages.map((stage, k) => stage.span && svg("rect", { class: "band" + (k % 2 ? " odd" : ""), x: x(stage.span[0]), width: Math.max(1, x(stage.span[1]) - x(stage.span[0])), y: top, height: height - top - bottom }, plot));
     data.stages.forEach((stage, k) => {

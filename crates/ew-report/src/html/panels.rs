@@ -6,8 +6,7 @@
 //! distances in LEB128. The rows of figures are words, made where the text report makes them.
 
 use super::accused::{Accused, Mark};
-use super::pack::{base64, leb128, script_json};
-use crate::figures::stage_name;
+use super::pack::{Stage, base64, leb128, script_json, stages};
 use crate::host_figures::{is_shared, stage_table};
 use crate::words::{host_name, one_line, or_missing, rack_of, rate};
 use ew_model::Analysis;
@@ -59,13 +58,8 @@ pub(super) fn data(
     if hosts.is_empty() {
         return Ok(None);
     }
-    let span = |ns: u64| ns as f64 / 1e9;
-    let stages = analysis.stages.iter().map(|stage| Stage {
-        name: stage_name(stage),
-        span: stage.span_ns.map(|(from, to)| [span(from), span(to)]),
-    });
     let document = Document {
-        stages: stages.collect(),
+        stages: stages(analysis),
         hosts,
         shared: is_shared(analysis),
     };
@@ -83,13 +77,6 @@ struct Document {
     hosts: BTreeMap<u32, Panel>,
     /// All hosts share one machine's CPUs and disks.
     shared: bool,
-}
-
-#[derive(Serialize)]
-struct Stage {
-    name: String,
-    /// Begin and end in seconds.
-    span: Option<[f64; 2]>,
 }
 
 #[derive(Serialize)]

@@ -1,7 +1,8 @@
 //! The run over time: what all hosts' interfaces sent, by their own counters, and its stages.
 
-use super::chart::{escaped, line, nice_step, short_rate, text};
+use super::chart::{escaped, line, nice_step, short_rate, text, trimmed};
 use crate::figures::stage_name;
+use crate::words::plural;
 use ew_model::Analysis;
 use ew_model::analysis::HostPoint;
 use ew_model::units::format_bits_per_sec;
@@ -127,10 +128,11 @@ fn draw(points: &[(f64, Option<f64>)], bands: &[Band], width: f64, class: &str) 
     let top = (max / step).ceil().max(1.0) * step;
     let x = |seconds: f64| LEFT + seconds / end * (width - LEFT - RIGHT);
     let y = |rate: f64| HEIGHT - BOTTOM - rate / top * (HEIGHT - TOP - BOTTOM);
+    let stages = bands.iter().map(|band| band.stages.len()).sum();
     let summary = format!(
-        "The run over time: all hosts together send at most {} in {end:.0} s and {} stages.",
+        "The run over time: all hosts together send at most {} in {end:.0} s and {}.",
         format_bits_per_sec(max),
-        bands.iter().map(|band| band.stages.len()).sum::<usize>()
+        plural(stages, "stage")
     );
     let mut svg = format!(
         "<svg class=\"chart run-line {class}\" viewBox=\"0 0 {width:.0} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
@@ -167,7 +169,7 @@ fn draw(points: &[(f64, Option<f64>)], bands: &[Band], width: f64, class: &str) 
             &mut svg,
             (x(seconds), HEIGHT - 5.0),
             anchor,
-            &format!("{seconds:.0} s"),
+            &format!("{} s", trimmed(seconds)),
         );
         seconds += every;
     }
@@ -204,5 +206,33 @@ fn draw_band(svg: &mut String, band: &Band, at: usize, (from, to): (f64, f64)) {
     };
     if to - from >= NUMBERED * number.chars().count() as f64 * 0.7 {
         text(svg, ((from + to) / 2.0, TOP - 6.0), "middle", &number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_run_has_an_axis_and_one_stage() {
+        let band = Band {
+            from: 0.0,
+            to: 2.0,
+            stages: vec![0],
+        };
+        let svg = draw(
+            &[(0.0, Some(1e9)), (2.0, Some(1e9))],
+            &[band],
+            1004.0,
+            "wide",
+        );
+        for label in ["0 s", "0.5 s", "1 s", "1.5 s", "2 s"] {
+            assert_eq!(
+                svg.matches(&format!(">{label}<")).count(),
+                1,
+                "{label}: {svg}"
+            );
+        }
+        assert!(svg.contains("in 2 s and 1 stage."), "{svg}");
     }
 }

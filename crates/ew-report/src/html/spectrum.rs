@@ -2,7 +2,7 @@
 //! logarithm of what lies above them, so that 99%, 99.9% and 99.99% have as much space as 90%;
 //! times on a logarithmic scale.
 
-use super::chart::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, escaped, line, open, text};
+use super::chart::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, escaped, line, open, path, text};
 use ew_model::analysis::{LatencyFigures, SpectrumPoint, StageAnalysis};
 use ew_model::units::format_duration_ns;
 use std::fmt::Write;
@@ -127,11 +127,8 @@ impl Scale {
 }
 
 fn curve(svg: &mut String, class: &str, scale: &Scale, points: &[SpectrumPoint]) {
-    let mut path = String::new();
-    for (i, point) in points.iter().enumerate() {
-        let (x, y) = (scale.x(point.share_above), scale.y(point.time_ns));
-        let _ = write!(path, "{}{x:.1} {y:.1}", if i == 0 { 'M' } else { 'L' });
-    }
+    let points = points.iter();
+    let path = path(points.map(|point| (scale.x(point.share_above), scale.y(point.time_ns))));
     let _ = write!(svg, "<path class=\"{}\" d=\"{path}\"/>", escaped(class));
 }
 

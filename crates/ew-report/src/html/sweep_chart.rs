@@ -3,7 +3,7 @@
 //! breaks show.
 
 use super::chart::{
-    BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, line, nice_step, open, short_rate, text,
+    BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, line, nice_step, open, path, short_rate, text,
 };
 use super::spectrum::round_time;
 use crate::words::plural;
@@ -178,15 +178,12 @@ fn curve(
     y: impl Fn(f64) -> f64,
     reported: impl Fn(f64) -> String,
 ) {
-    let mut path = String::new();
-    for (i, (bytes, value)) in points.iter().enumerate() {
-        let (x, y) = (sizes.x(*bytes as f64), y(*value));
-        let _ = write!(path, "{}{x:.1} {y:.1}", if i == 0 { 'M' } else { 'L' });
-    }
+    let at = |(bytes, value): &(u64, f64)| (sizes.x(*bytes as f64), y(*value));
+    let path = path(points.iter().map(at));
     let _ = write!(svg, "<path class=\"line\" d=\"{path}\"/>");
-    for (bytes, value) in points {
-        let (x, y) = (sizes.x(*bytes as f64), y(*value));
-        let (size, reported) = (format_whole_bytes(*bytes), reported(*value));
+    for point in points {
+        let (x, y) = at(point);
+        let (size, reported) = (format_whole_bytes(point.0), reported(point.1));
         let _ = write!(
             svg,
             "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2\"><title>{size}: {reported}</title></circle>"

@@ -1,6 +1,7 @@
 //! Storage runs, for people and for programs.
 
 use super::hadoop;
+use crate::csv_line::push_line;
 use crate::error::ReportError;
 use crate::format::TextStyle;
 use crate::table::{table, wrap};
@@ -72,7 +73,7 @@ pub fn storage_csv(run: &Run) -> String {
                 let columns = [
                     step.step.to_string(),
                     step.operation.name().to_owned(),
-                    quoted(host),
+                    one_line(host),
                     record.file.to_string(),
                     record.worker.to_string(),
                     record.start_ns.to_string(),
@@ -82,23 +83,13 @@ pub fn storage_csv(run: &Run) -> String {
                     time(record.close_ns),
                     record.bytes.to_string(),
                     outcome.to_owned(),
-                    or_missing(node(record), quoted),
+                    or_missing(node(record), one_line),
                 ];
-                text.push_str(&columns.join(","));
-                text.push('\n');
+                push_line(&mut text, columns.into_iter());
             }
         }
     }
     text
-}
-
-/// RFC 4180: quoted where it must be.
-fn quoted(text: &str) -> String {
-    let text = one_line(text);
-    match text.contains([',', '"']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text,
-    }
 }
 
 /// For the terminal: the verdict, then per step TestDFSIO's block and what it hides.

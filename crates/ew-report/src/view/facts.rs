@@ -3,7 +3,7 @@
 use super::ceiling::ceiling_words;
 use super::stages::start_skew_p99;
 use crate::catalogue::basis::efficiency_source;
-use crate::words::{MISSING, duration, one_line, or_missing, outcome, plural, utc};
+use crate::words::{MISSING, duration, one_line, or_missing, outcome, plural, took_ns, utc};
 use ew_model::Analysis;
 use ew_model::analysis::{HostAnalysis, HostState};
 use ew_model::units::{format_bytes, format_duration_ns};
@@ -13,9 +13,6 @@ use std::collections::BTreeMap;
 /// Name and value.
 pub(super) fn all(analysis: &Analysis) -> Vec<(&'static str, String)> {
     let run = &analysis.run;
-    let took = run
-        .finished_unix_ns
-        .and_then(|end| end.checked_sub(run.started_unix_ns));
     let up = analysis
         .hosts
         .iter()
@@ -30,7 +27,7 @@ pub(super) fn all(analysis: &Analysis) -> Vec<(&'static str, String)> {
         ("run", one_line(&run.id)),
         ("ended", outcome(run.outcome).into()),
         ("started", utc(Some(run.started_unix_ns))),
-        ("took", duration(took)),
+        ("took", duration(took_ns(run))),
         (
             "hosts",
             format!("{up} of {} to the end", analysis.hosts.len()),

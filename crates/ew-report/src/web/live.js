@@ -19,7 +19,7 @@
     const units = ['b/s', 'kb/s', 'Mb/s', 'Gb/s', 'Tb/s'];
     let at = 0;
     let value = bits;
-    while (value >= 1000 && at < units.length - 1) { value /= 1000; at += 1; }
+    while (value >= 999.5 && at < units.length - 1) { value /= 1000; at += 1; }
     return `${value.toPrecision(3)} ${units[at]}`;
   };
 

@@ -46,6 +46,23 @@ fn every_part_is_there() {
 }
 
 #[test]
+fn a_fault_begins_where_findings_do() {
+    let criteria = include_str!("../../../ew-evidence/src/criteria.rs");
+    assert!(criteria.contains("pub const MIN_EFFECT: f64 = 0.07;"));
+    let with = |effect| {
+        let mut analysis = common::demo();
+        analysis.hosts[0].tx_effect = Some(effect);
+        page(&analysis)
+    };
+    let low = |page: &str| page.matches("class=\"rate low\"").count();
+    let near = with(0.94);
+    assert_eq!(low(&near), low(&with(1.0)));
+    assert_eq!(low(&near) + 1, low(&with(0.92)));
+    assert!(near.contains("A fault is below 93% (the upright line)"));
+    assert!(near.contains("\"fault_below\":0.93"));
+}
+
+#[test]
 fn findings_and_rows_lead_to_each_other() {
     let page = page(&common::demo());
     for id in ["finding-1", "finding-3", "rack-0-1", "rack-1-0", "host-6"] {
@@ -93,6 +110,11 @@ fn the_fabric_is_drawn_with_its_faults() {
             full[0]
         );
         assert!(full[0].contains("191 Mb/s, 4.0:1"), "{}", full[0]);
+        assert!(
+            full[0].contains(" at the rate of their class"),
+            "{}",
+            full[0]
+        );
         assert!(full[1].contains("not limiting"), "{}", full[1]);
     }
 }

@@ -23,6 +23,8 @@ mod reports;
 #[cfg(test)]
 mod schema;
 #[cfg(test)]
+mod storage;
+#[cfg(test)]
 mod sweeps;
 #[cfg(test)]
 mod trends;

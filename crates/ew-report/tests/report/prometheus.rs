@@ -364,7 +364,8 @@ fn storage_story() -> Vec<(u64, RunEvent)> {
     events.into_iter().map(|event| (SECOND, event)).collect()
 }
 
-fn written() -> StorageStep {
+/// A step of two files, the second of which failed.
+pub(crate) fn written() -> StorageStep {
     let file = |file, outcome| FileRecord {
         file,
         worker: 0,

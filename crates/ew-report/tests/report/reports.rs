@@ -3,6 +3,7 @@
 use crate::{common, workloads};
 use ew_model::Analysis;
 use ew_model::analysis::HostState;
+use ew_model::finding::VerdictStatus;
 use ew_model::inventory::HostId;
 use ew_model::scenario::Expect;
 use ew_report::{Format, TextStyle, render};
@@ -43,6 +44,25 @@ fn text_many_hosts() {
         Format::Text,
         100
     ));
+}
+
+/// CI follows a test case over runs by its name.
+#[test]
+fn junit_has_the_verdict_under_one_name() {
+    let case = |analysis: &Analysis| {
+        let xml = report(analysis, Format::Junit, 100);
+        let (_, case) = xml.split_once("classname=\"network\" ").unwrap();
+        case.replace("\n      ", "")
+    };
+    let mut analysis = common::demo();
+    let failed = "name=\"verdict\"><failure message=\"FAIL: worse than expected: ";
+    assert!(case(&analysis).starts_with(failed), "{}", case(&analysis));
+    analysis.verdict.status = VerdictStatus::AsExpected;
+    assert!(case(&analysis).starts_with("name=\"verdict\"/>"));
+    analysis.verdict.findings.clear();
+    analysis.verdict.status = VerdictStatus::Partial;
+    let skipped = "name=\"verdict\"><skipped message=\"INCOMPLETE: figures are missing\"/>";
+    assert!(case(&analysis).starts_with(skipped));
 }
 
 /// The path of the report comes below it: ten lines in all.

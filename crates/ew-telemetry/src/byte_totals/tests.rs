@@ -41,25 +41,30 @@ fn reported(totals: &ByteTotals) -> Vec<(Option<u32>, u64, u64, usize)> {
         .collect()
 }
 
-#[test]
-fn segments_count_from_the_first_reading_and_stay_when_sockets_close() {
-    let resent = |cookie, sent, retransmitted| TcpSocket {
+fn resent(cookie: u64, sent: u32, retransmitted: u32) -> TcpSocket {
+    TcpSocket {
         data_segments_out: Some(sent),
         info: TcpInfo {
             total_retransmits: retransmitted,
             ..TcpInfo::default()
         },
         ..socket(cookie, 0, 0)
-    };
+    }
+}
+
+/// Process, segments sent, retransmitted.
+fn segments(totals: &ByteTotals, guess: Guess<'_>) -> Vec<(Option<u32>, u64, u64)> {
+    let segments = totals.segments(guess).into_iter();
+    let figures = segments.map(|(pid, of)| (pid, of.sent, of.retransmitted));
+    figures.collect()
+}
+
+#[test]
+fn segments_count_from_the_first_reading_and_stay_when_sockets_close() {
     let mut totals = ByteTotals::default();
     take(&mut totals, &[resent(1, 100, 9)], &[]);
     take(&mut totals, &[resent(1, 150, 11), resent(2, 20, 4)], &[]);
     totals.name_owners(&|inode| (inode == 2).then_some(72));
-    let segments = |totals: &ByteTotals, guess: Guess<'_>| {
-        let segments = totals.segments(guess).into_iter();
-        let figures = segments.map(|(pid, of)| (pid, of.sent, of.retransmitted));
-        figures.collect::<Vec<_>>()
-    };
     let unknown = [(None, 50, 2), (Some(72), 20, 4)];
     assert_eq!(segments(&totals, &|_, _| None), unknown);
     assert_eq!(segments(&totals, &|_, _| Some(72)), [(Some(72), 70, 6)]);
@@ -69,6 +74,22 @@ fn segments_count_from_the_first_reading_and_stay_when_sockets_close() {
         segments(&totals, &|_, _| None),
         [(None, 50, 2), (Some(72), 25, 9)]
     );
+}
+
+#[test]
+fn segments_go_on_where_the_kernels_counts_wrap() {
+    let mut totals = ByteTotals::default();
+    take(&mut totals, &[resent(1, u32::MAX - 9, u32::MAX)], &[]);
+    take(&mut totals, &[resent(1, 40, 1)], &[]);
+    assert_eq!(segments(&totals, &|_, _| None), [(None, 50, 2)]);
+    // Around once since the first reading.
+    for sent in [2_000_000_000, 4_000_000_000, 0] {
+        take(&mut totals, &[resent(1, sent, 1)], &[]);
+    }
+    assert_eq!(segments(&totals, &|_, _| None), [(None, (1 << 32) + 10, 2)]);
+    // The same peer is asked again by the same socket.
+    take(&mut totals, &[resent(1, 0, 0)], &[]);
+    assert_eq!(segments(&totals, &|_, _| None), [(None, (1 << 32) + 10, 2)]);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! The kubelet's CPU limit, of either end.
 
 use super::case::{Case, of_unknown_share};
-use ew_evidence::telemetry::Quota;
+use ew_evidence::telemetry::{Cover, Quota};
 use ew_model::HostId;
-use ew_model::facts::HostSample;
 use ew_model::pods::{PodCause, PodCauseFacts, PodCpuLimit, ReachedLimit, ThrottledPod};
 
 /// Share of the time in which a pod's CPU limit throttled it.
@@ -23,7 +22,7 @@ pub(super) fn find(case: &Case<'_, '_, '_>) -> Option<PodCause> {
 fn throttled(case: &Case<'_, '_, '_>, host: HostId) -> Option<ThrottledPod> {
     let mut quota = Quota::of(case.telemetry, host, case.found.index, case.found.stage);
     quota.counted = quota.counted.or_else(|| counted_over_all(case, host));
-    let throttled_share = quota.held_back_share()?.min(1.0);
+    let throttled_share = quota.held_back_share()?;
     (throttled_share >= THROTTLED).then(|| ThrottledPod {
         host,
         throttled_share,
@@ -37,10 +36,6 @@ fn throttled(case: &Case<'_, '_, '_>, host: HostId) -> Option<ThrottledPod> {
 
 /// Over all of the run: no reading lies in the stage's windows.
 fn counted_over_all(case: &Case<'_, '_, '_>, host: HostId) -> Option<f64> {
-    let counter = |sample: &HostSample| sample.causes.as_ref()?.cgroup.cpu_throttled_us;
     let samples = case.telemetry.samples(host);
-    let (first, last) = (samples.first()?, samples.last()?);
-    let passed_us = last.agent_ns.saturating_sub(first.agent_ns) as f64 / 1e3;
-    let grown_us = counter(last)?.saturating_sub(counter(first)?) as f64;
-    (passed_us > 0.0).then(|| grown_us / passed_us)
+    Cover::of_span(samples.first()?, samples.last()?)?.throttled_share()
 }

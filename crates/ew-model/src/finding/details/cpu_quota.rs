@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct CpuQuota {
     /// On which host.
     pub host: HostId,
-    /// Share of the time that the group was throttled, summed over CPUs.
+    /// Share of the time that the group was throttled.
     pub throttled_share: OwnAndPeers,
     /// CPU time in each period, µs. `None` where the host does not report it.
     pub quota_us: Option<u64>,

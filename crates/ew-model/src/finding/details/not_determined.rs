@@ -48,8 +48,10 @@ pub struct UnexplainedHost {
 pub struct StageBelow {
     /// Its name.
     pub stage: String,
-    /// Measured over expected throughput, median over rounds.
+    /// Measured over expected throughput, with nothing wrong.
     pub reached_share: f64,
+    /// Measured over what hosts and paths as measured allow, median over rounds.
+    pub explained_share: f64,
     /// Its rounds.
     pub rounds: usize,
     /// Hosts without CPU to spare may be the limit themselves. `None`: they have some.

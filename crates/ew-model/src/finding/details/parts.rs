@@ -19,6 +19,19 @@ pub enum Directions {
     Both,
 }
 
+impl Directions {
+    /// Of something that is so when it sends, when it receives, or both. `None` for neither.
+    #[must_use]
+    pub fn of(tx: bool, rx: bool) -> Option<Self> {
+        match (tx, rx) {
+            (true, true) => Some(Self::Both),
+            (true, false) => Some(Self::Tx),
+            (false, true) => Some(Self::Rx),
+            (false, false) => None,
+        }
+    }
+}
+
 /// A figure of a host, and the median of its peers'.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct OwnAndPeers {

@@ -80,10 +80,12 @@ fn variable(text: &str) -> Option<(String, String)> {
     Some((key.trim().to_owned(), value.to_owned()))
 }
 
-/// `[web]`, `[web:vars]`: a node set such as `[1-4]` begins with a digit.
+/// `[web]`, `[web:vars]`: a node set such as `[1-4]` begins with a digit, YAML's `[n1, n2]` has a
+/// comma.
 pub(super) fn is_section(line: &str) -> bool {
     let inside = line.strip_prefix('[').and_then(|l| l.strip_suffix(']'));
-    inside.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+    let is_begin = |c: char| c.is_ascii_alphabetic() || c == '_';
+    inside.is_some_and(|name| name.starts_with(is_begin) && !name.contains(','))
 }
 
 #[cfg(test)]

@@ -18,8 +18,11 @@ const MAX_DEPTH: usize = 64;
 
 pub(super) fn read_json(path: &Path, text: &str) -> Result<HostFile, InventoryError> {
     let reader = Reader::new(path);
-    let value = serde_json::from_str(text)
-        .map_err(|error| reader.wrong(format!("not valid JSON: {error}")))?;
+    let value = serde_json::from_str(text).or_else(|error| {
+        // YAML's flow style needs no quotes.
+        let value = serde_saphyr::from_str::<Value>(text);
+        value.map_err(|_| reader.wrong(format!("not valid JSON: {error}")))
+    })?;
     reader.read(&value)
 }
 
@@ -265,6 +268,10 @@ mod tests {
         );
         let objects = json(r#"{"hosts": [{"name": "n1", "address": "10.0.0.1", "rack": "r1"}]}"#);
         assert_eq!(racks(&objects.unwrap()), ["n1/r1"]);
+        for flow in ["{r1: [n1, n2]}", "{r1: [n1,\n  n2]}"] {
+            assert_eq!(racks(&json(flow).unwrap()), ["n1/r1", "n2/r1"], "{flow}");
+        }
+        assert_eq!(racks(&json("[n1, n2]").unwrap()), ["n1/-", "n2/-"]);
         let by_rack = json(r#"{"r1": ["n1"], "r2": ["n2", {"name": "n3"}]}"#).unwrap();
         assert_eq!(racks(&by_rack), ["n1/r1", "n2/r2", "n3/r2"]);
         for (wrong, word) in [

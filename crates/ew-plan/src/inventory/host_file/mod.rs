@@ -44,7 +44,8 @@ pub(super) enum Shape {
     AnsibleIni,
     /// slurm.conf, topology.conf, or what `scontrol show node|topology` prints.
     Slurm,
-    /// An object or array: Kubernetes nodes, `ansible-inventory --list`, or plain JSON.
+    /// An object or array: Kubernetes nodes, `ansible-inventory --list`, or plain JSON; also in
+    /// YAML's flow style.
     Json,
     /// Ansible's YAML, or the forms of JSON in YAML.
     Yaml,
@@ -94,16 +95,13 @@ impl Shape {
         let first = lines().next().unwrap_or("");
         if first.starts_with('<') {
             Self::Markup
-        } else if first.starts_with('{') || is_json_array(first) {
+        } else if first.starts_with('{') || is_array(first) {
             Self::Json
         } else if lines().any(is_section) || lines().any(has_ansible_variable) {
             Self::AnsibleIni
         } else if lines().any(slurm::is_definition) {
             Self::Slurm
-        } else if first == "---"
-            || first.starts_with("apiVersion:")
-            || (first.ends_with(':') && !first.contains(char::is_whitespace))
-        {
+        } else if is_yaml(first) {
             Self::Yaml
         } else if lines().any(mpi::is_entry) {
             Self::MpiHostfile
@@ -115,9 +113,22 @@ impl Shape {
     }
 }
 
-fn is_json_array(line: &str) -> bool {
+/// `["n1"`, `[n1, n2]`, and no section `[n1]` nor node set `[1-4,7]`.
+fn is_array(line: &str) -> bool {
     let inside = line.strip_prefix('[').map(str::trim_start);
-    inside.is_some_and(|rest| rest.is_empty() || rest.starts_with(['"', '{', ']']))
+    let has_names =
+        |rest: &str| rest.starts_with(|c: char| c.is_alphabetic()) && rest.contains(',');
+    inside.is_some_and(|rest| {
+        rest.is_empty() || rest.starts_with(['"', '\'', '{', ']']) || has_names(rest)
+    })
+}
+
+/// `---`, `- n1`, `hosts:`, `r1: [n1, n2]`.
+fn is_yaml(first: &str) -> bool {
+    let (key, value) = first.split_once(':').unwrap_or((first, "no key"));
+    let is_opened = value.is_empty() || value.trim_start().starts_with(['[', '{']);
+    let is_key = is_opened && !key.contains(char::is_whitespace);
+    first == "---" || first.starts_with("- ") || first.starts_with("apiVersion:") || is_key
 }
 
 fn has_ansible_variable(line: &str) -> bool {
@@ -147,6 +158,20 @@ mod tests {
         assert_eq!(shape("[\"n1\"]"), Shape::Json);
         assert_eq!(shape("[\n  {\"name\": \"n1\"}\n]"), Shape::Json);
         assert_eq!(shape("{\"items\": []}"), Shape::Json);
+        for flow in ["[n1, n2]", "[n1,\n n2]", "{r1: [n1]}", "['n1']"] {
+            assert_eq!(shape(flow), Shape::Json, "{flow}");
+        }
+        for yaml in [
+            "hosts: [n1, n2]",
+            "r1: {",
+            "- n1\n- n2\n",
+            "r1:\n  [n1, n2]\n",
+        ] {
+            assert_eq!(shape(yaml), Shape::Yaml, "{yaml}");
+        }
+        for plain in ["[1-4,7]", "n1:22", "ops@n[1-4]:2222", "fd00::1", "n1: x"] {
+            assert_eq!(shape(plain), Shape::Plain, "{plain}");
+        }
         assert_eq!(shape("SwitchName=s1 Nodes=n[1-4]\n"), Shape::Slurm);
         assert_eq!(shape("<?xml version='1.0'?>"), Shape::Markup);
         assert_eq!(shape(""), Shape::Plain);

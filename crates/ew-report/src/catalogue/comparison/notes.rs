@@ -1,8 +1,8 @@
 //! What differs between two runs besides their figures.
 
 use crate::catalogue::basis::efficiency_source;
-use crate::catalogue::phrases::count;
 use crate::catalogue::settings::settings;
+use crate::words::plural;
 use ew_model::comparison::{
     ComparisonNote, MIN_RUNS, Method, MetricComparison, NotCompared, RunSpread, StageNote,
 };
@@ -135,7 +135,7 @@ fn few(names: &[String]) -> String {
     match names {
         [] => "none".into(),
         few if few.len() <= NAMES_TOLD => few.join(", "),
-        many => count(many.len(), "host"),
+        many => plural(many.len(), "host"),
     }
 }
 

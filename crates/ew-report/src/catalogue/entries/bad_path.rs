@@ -1,7 +1,8 @@
 //! One of a rack's hashed paths is slow or loses packets.
 
-use crate::catalogue::phrases::{count, path_locations, path_routers, path_via, percent};
+use crate::catalogue::phrases::{path_locations, path_routers, path_via, percent};
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{BadPathByRouter, BadPathByShare};
@@ -13,7 +14,7 @@ impl Entry for BadPathByRouter {
             path_locations(names, &self.locations),
             path_via(&self.routers).unwrap_or_default(),
             self.bad_connections,
-            count(self.connections, "connection"),
+            plural(self.connections, "connection"),
             percent(self.others_bad_share),
         ))
     }
@@ -29,7 +30,7 @@ impl Entry for BadPathByRouter {
                 format!(
                     "{} of {} over them slow or retransmitting, {} of all other connections of the same tests; likelihood gain {:.0} nats",
                     self.bad_connections,
-                    count(self.connections, "connection"),
+                    plural(self.connections, "connection"),
                     percent(self.others_bad_share),
                     self.gain_nats,
                 ),
@@ -71,7 +72,7 @@ impl Entry for BadPathByShare {
             format!(
                 "{} of {} slow or retransmitting in every round of theirs, paced to half load: median {} of pace, {} of segments retransmitted; likelihood gain {:.0} nats",
                 self.bad_connections,
-                count(self.connections, "connection"),
+                plural(self.connections, "connection"),
                 percent(self.pace_share),
                 percent(self.retransmitted_share),
                 self.gain_nats,

@@ -1,8 +1,9 @@
 //! Hosts that are all slow alike, and what limits them.
 
-use crate::catalogue::phrases::{count, percent};
+use crate::catalogue::phrases::percent;
 use crate::catalogue::why::Reasoned;
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{BelowLinkSpeed, SharedLimit, SingleConnections};
@@ -12,7 +13,7 @@ impl Entry for BelowLinkSpeed {
     fn headline(&self, names: &Inventory) -> Headline {
         let what = format!(
             "{}: {} of line rate ({} of {})",
-            count(self.hosts, "host"),
+            plural(self.hosts, "host"),
             percent(self.bits_per_sec / self.goodput_bits_per_sec),
             format_bits_per_sec(self.bits_per_sec),
             format_bits_per_sec(self.goodput_bits_per_sec),

@@ -1,7 +1,8 @@
 //! One of a rack's hashed paths swallows its connections.
 
-use crate::catalogue::phrases::{count, path_locations, path_routers, path_via, percent};
+use crate::catalogue::phrases::{path_locations, path_routers, path_via, percent};
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::BlackHole;
@@ -21,7 +22,7 @@ impl Entry for BlackHole {
             format!(
                 "{} of {} across these racks never began; intra-rack flows did; likelihood gain {:.0} nats",
                 self.failed_flows,
-                count(self.flows, "flow"),
+                plural(self.flows, "flow"),
                 self.gain_nats,
             ),
             "flows.parquet: outcome missing, src_rack other than dst_rack",

@@ -1,7 +1,8 @@
 //! One member of a bond carries nearly all of what a host sends or receives.
 
-use crate::catalogue::phrases::{count, list};
+use crate::catalogue::phrases::list;
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{BondMember, BusiestMember, Directions};
@@ -10,7 +11,7 @@ impl Entry for BondMember {
     fn headline(&self, names: &Inventory) -> Headline {
         let who = match self.busiest.as_slice() {
             [only] => names.name(only.host).to_owned(),
-            several => count(several.len(), "host"),
+            several => plural(several.len(), "host"),
         };
         let does = match self.directions {
             Directions::Both => "sent and received",

@@ -25,7 +25,7 @@ impl Reasoned for CpuQuota {
         let name = names.name(self.host);
         vec![proof(
             format!(
-                "{name}: throttled for {} of the time (summed over CPUs){}; quota {} µs in {} µs",
+                "{name}: throttled for {} of the time{}; quota {} µs in {} µs",
                 percent(self.throttled_share.own),
                 next_to_peers(&self.throttled_share, percent),
                 reported(self.quota_us),

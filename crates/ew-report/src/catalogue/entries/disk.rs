@@ -1,8 +1,9 @@
 //! Disks that are busy all the time.
 
-use crate::catalogue::phrases::{count, percent};
+use crate::catalogue::phrases::percent;
 use crate::catalogue::why::Reasoned;
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{BusyDisk, BusyDisks};
@@ -34,7 +35,7 @@ impl Entry for BusyDisks {
     fn headline(&self, _: &Inventory) -> Headline {
         Headline::new(format!(
             "{}: busiest disk {} busy (median), applications wait for disks before the network",
-            count(self.hosts, "host"),
+            plural(self.hosts, "host"),
             percent(self.busy_share),
         ))
     }

@@ -1,7 +1,8 @@
 //! Hosts have a faster network than the measured one, and it lay idle.
 
-use crate::catalogue::phrases::{count, host_list};
+use crate::catalogue::phrases::host_list;
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{FasterNetwork, InterfaceRate};
@@ -11,7 +12,7 @@ impl Entry for FasterNetwork {
     fn headline(&self, _: &Inventory) -> Headline {
         Headline::new(format!(
             "{} with a faster idle interface: {}, next to {}, which was measured",
-            count(self.hosts.len(), "host"),
+            plural(self.hosts.len(), "host"),
             speed(&self.faster),
             speed(&self.measured),
         ))

@@ -1,7 +1,8 @@
 //! The hosts' links are full.
 
-use crate::catalogue::phrases::{count, percent};
+use crate::catalogue::phrases::percent;
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::LineRate;
@@ -9,7 +10,7 @@ use ew_model::units::format_bits_per_sec;
 
 impl Entry for LineRate {
     fn headline(&self, _: &Inventory) -> Headline {
-        let hosts = count(self.hosts, "host");
+        let hosts = plural(self.hosts, "host");
         let rate = format_bits_per_sec(self.link_bits_per_sec);
         Headline::new(format!("{hosts}: NICs saturated at line rate ({rate})"))
     }
@@ -18,7 +19,7 @@ impl Entry for LineRate {
         vec![proof(
             format!(
                 "the fuller direction of {} carries {} of {} on the wire in the median",
-                count(self.hosts, "host"),
+                plural(self.hosts, "host"),
                 percent(self.wire_share),
                 format_bits_per_sec(self.link_bits_per_sec),
             ),

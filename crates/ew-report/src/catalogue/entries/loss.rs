@@ -1,7 +1,7 @@
 //! Bulk UDP that loses datagrams.
 
-use crate::catalogue::phrases::count;
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{DatagramLoss, DatagramLossOfPair, Fragments};
@@ -24,7 +24,7 @@ impl Entry for DatagramLoss {
         let all = format!(
             "{} of {} never came",
             self.lost_datagrams,
-            count(self.sent_datagrams as usize, "datagram")
+            plural(self.sent_datagrams as usize, "datagram")
         );
         let worst = self.worst_pair.as_ref();
         let worst = worst.map(|pair| most(pair, self.pairs, names));
@@ -55,7 +55,7 @@ impl Entry for DatagramLoss {
 fn most(worst: &DatagramLossOfPair, pairs: usize, names: &Inventory) -> String {
     format!(
         "most of {} from {} to {}: {:.1}%",
-        count(pairs, "pair"),
+        plural(pairs, "pair"),
         names.name(worst.src),
         names.name(worst.dst),
         100.0 * worst.lost_share,

@@ -1,7 +1,8 @@
 //! A rack uses fewer paths than the others, or than expected.
 
-use crate::catalogue::phrases::{count, one_direction, path_routers, path_via};
+use crate::catalogue::phrases::{one_direction, path_routers, path_via};
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{Directions, LostPath, LostPathLocation, PathExpectation};
@@ -30,7 +31,7 @@ impl Entry for LostPath {
             "{} of {} routers seen on the paths of {}",
             self.used_paths,
             self.expected_paths,
-            count(self.traced_connections, "connection"),
+            plural(self.traced_connections, "connection"),
         );
         let unused = (!self.unused_routers.is_empty()).then(|| {
             let routers = path_routers(names, &self.unused_routers);

@@ -1,7 +1,8 @@
 //! The rounds did not run as planned.
 
-use crate::catalogue::phrases::{count, percent};
+use crate::catalogue::phrases::percent;
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::InvalidMeasurement;
@@ -11,7 +12,7 @@ impl Entry for InvalidMeasurement {
         let what = Headline::new(format!(
             "measurement invalid: {} of {} void ({} of flows late, {} missing)",
             self.void_rounds,
-            count(self.rounds, "round"),
+            plural(self.rounds, "round"),
             percent(self.late_share),
             percent(self.missing_share),
         ));
@@ -26,7 +27,7 @@ impl Entry for InvalidMeasurement {
             format!(
                 "{} of {} with at least half of the hosts: over 10% of the flows missing, or started later than 10% of the window, a lone straggler's not counted; {} of these rounds CPU-starved",
                 self.void_rounds,
-                count(self.rounds, "round"),
+                plural(self.rounds, "round"),
                 percent(self.starved_share),
             ),
             "flows.parquet: tx_start_skew_ns, rx_start_skew_ns, tx_cpu_engine_wait_ns, tx_cpu_steal_ns",

@@ -1,7 +1,8 @@
 //! Hosts come in classes of NIC speed.
 
-use crate::catalogue::phrases::{count, host_list};
+use crate::catalogue::phrases::host_list;
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{NicClass, NicClasses};
@@ -10,7 +11,7 @@ use ew_model::units::format_bits_per_sec;
 impl Entry for NicClasses {
     fn headline(&self, _: &Inventory) -> Headline {
         let of = |class: &NicClass| {
-            let hosts = count(class.hosts.len(), "host");
+            let hosts = plural(class.hosts.len(), "host");
             format!("{hosts} at {}", format_bits_per_sec(class.bits_per_sec))
         };
         let classes: Vec<String> = self.classes.iter().map(of).collect();

@@ -1,7 +1,8 @@
 //! Below expectation, and nothing found explains it.
 
-use crate::catalogue::phrases::{count, list_of};
+use crate::catalogue::phrases::{list_of, percent};
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{FlowsUnexplained, NoCpuLeft, StageBelow, UnexplainedPair};
@@ -12,7 +13,7 @@ impl Entry for FlowsUnexplained {
         let pairs = self.pairs.iter().map(|pair| pair_name(pair, names));
         Headline::new(format!(
             "{} unexplained: {}, min {:.0}% of expected; too few rounds to determine a cause",
-            count(self.flows, "flow"),
+            plural(self.flows, "flow"),
             list_of(&pairs.collect::<Vec<_>>(), self.pair_count),
             100.0 * self.worst_share,
         ))
@@ -49,7 +50,7 @@ fn of_pair(pair: &UnexplainedPair, names: &Inventory) -> Evidence {
             pair_name(pair, names),
             format_bits_per_sec(pair.bits_per_sec),
             format_bits_per_sec(pair.expected_bits_per_sec),
-            count(pair.flows, "flow")
+            plural(pair.flows, "flow")
         ),
         format!(
             "flows.parquet: src = {}, dst = {}",
@@ -62,9 +63,9 @@ fn of_pair(pair: &UnexplainedPair, names: &Inventory) -> Evidence {
 impl Entry for StageBelow {
     fn headline(&self, _: &Inventory) -> Headline {
         let below = format!(
-            "{}: {:.0}% of expected throughput",
+            "{}: {} of expected throughput",
             self.stage,
-            100.0 * self.reached_share
+            percent(self.reached_share)
         );
         match self.cpu {
             Some(_) => Headline::new(below).because("hosts' CPUs saturated"),
@@ -75,8 +76,9 @@ impl Entry for StageBelow {
     fn evidence(&self, _: &Inventory) -> Vec<Evidence> {
         let compared = proof(
             format!(
-                "median over {} of measured over max-min expectation",
-                count(self.rounds, "round")
+                "{} of what hosts and paths as measured allow (max-min), median over {}",
+                percent(self.explained_share),
+                plural(self.rounds, "round")
             ),
             format!("flows.parquet: stage `{}`", self.stage),
         );
@@ -84,15 +86,18 @@ impl Entry for StageBelow {
         std::iter::once(compared).chain(cpu).collect()
     }
 
-    fn next_step(&self, _: &Inventory) -> String {
+    fn next_step(&self, names: &Inventory) -> String {
         match self.cpu {
             Some(_) => {
                 "hosts that share CPUs (virtual machines, a lab) cannot all be measured at once: fewer hosts, fewer streams, or \
                  less other load on them"
             }
-            None => {
+            None if names.racks.is_empty() => {
                 "give the racks if there are any (--racks), look at CPU use and retransmits of the hosts in the report, and repeat \
                  with more streams"
+            }
+            None => {
+                "look at CPU use and retransmits of the hosts in the report, and repeat with more streams"
             }
         }
         .into()
@@ -109,7 +114,7 @@ fn without_cpu(found: &NoCpuLeft, stage: &str) -> Evidence {
         } => proof(
             format!(
                 "{starved_flows} of {} CPU-starved: the I/O threads waited for a CPU, or the hypervisor stole it",
-                count(*flows, "flow")
+                plural(*flows, "flow")
             ),
             format!(
                 "flows.parquet: stage `{stage}`, tx_cpu_engine_wait_ns and rx_cpu_engine_wait_ns"
@@ -126,4 +131,21 @@ fn busy(end: &str, share: f64, stage: &str) -> Evidence {
         ),
         format!("flows.parquet: stage `{stage}`, tx_cpu_busy_ns and rx_cpu_busy_ns"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn racks_are_asked_for_where_none_are_known() {
+        let below = StageBelow {
+            stage: "mesh".into(),
+            reached_share: 0.5,
+            explained_share: 0.5,
+            rounds: 6,
+            cpu: None,
+        };
+        assert!(below.next_step(&Inventory::default()).contains("--racks"));
+    }
 }

@@ -1,7 +1,8 @@
 //! Flows without a figure.
 
-use crate::catalogue::phrases::{count, list, list_of};
+use crate::catalogue::phrases::{list, list_of};
 use crate::catalogue::{Entry, Headline, conntrack, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{
@@ -14,11 +15,11 @@ impl Entry for FlowsMissing {
         Headline::new(match self.is_interrupted {
             true => format!(
                 "the run was interrupted: {missing} of {} not measured",
-                count(planned, "flow")
+                plural(planned, "flow")
             ),
             false => format!(
                 "{} of {planned} could not be measured: {}",
-                count(missing, "flow"),
+                plural(missing, "flow"),
                 named(self, names)
             ),
         })

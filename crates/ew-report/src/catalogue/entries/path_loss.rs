@@ -1,8 +1,9 @@
 //! Packets are lost on a host's link, or on the way between racks.
 
-use crate::catalogue::phrases::{count, directions, percent};
+use crate::catalogue::phrases::{directions, percent};
 use crate::catalogue::why::Reasoned;
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{CountedLoss, Directions, LossOnLink, LossyUplinks};
@@ -23,7 +24,7 @@ impl Entry for LossyUplinks {
             format!(
                 "{name}: median {} of segments retransmitted by {} that fill nothing",
                 percent(self.retransmitted_share),
-                count(self.flows, "isolated flow")
+                plural(self.flows, "isolated flow")
             ),
             format!(
                 "flows.parquet: src_rack or dst_rack = {name}, retransmits less spurious_retransmits, against tx_bytes over send_mss_bytes"
@@ -111,8 +112,8 @@ fn seen(counted: &CountedLoss, name: &str) -> Evidence {
         format!(
             "{name}: its own {} counted {} and {} of its queues meanwhile",
             counted.interface,
-            count(counted.errors as usize, "error"),
-            count(counted.drops as usize, "drop"),
+            plural(counted.errors as usize, "error"),
+            plural(counted.drops as usize, "drop"),
         ),
         format!(
             "hosts.parquet: host = {name}, rx_errors and tx_errors; counters.parquet: source = qdisc, drops"

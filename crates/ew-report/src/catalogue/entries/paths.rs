@@ -1,7 +1,8 @@
 //! Parallel paths between racks: how many, what hashing costs, and one that is narrow.
 
-use crate::catalogue::phrases::{count, list, one_direction, percent};
+use crate::catalogue::phrases::{list, one_direction, percent};
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{
@@ -22,7 +23,7 @@ impl Entry for PathsByRouters {
         vec![proof(
             format!(
                 "routers met by {} traced",
-                count(self.traced_connections, "connection")
+                plural(self.traced_connections, "connection")
             ),
             "flows.parquet: stages of workload trace",
         )]

@@ -1,8 +1,9 @@
 //! The receiving host drops packets that reached it.
 
-use crate::catalogue::phrases::{count, next_to_peers, percent};
+use crate::catalogue::phrases::{next_to_peers, percent};
 use crate::catalogue::proof;
 use crate::catalogue::why::Reasoned;
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{DropLocation, ReceiveDrops};
@@ -59,6 +60,6 @@ fn dropped(found: &ReceiveDrops) -> String {
     };
     format!(
         "{} dropped {location}",
-        count(found.packets as usize, "packet")
+        plural(found.packets as usize, "packet")
     )
 }

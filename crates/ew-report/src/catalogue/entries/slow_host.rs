@@ -1,8 +1,9 @@
 //! A host sends or receives slower than its peers.
 
-use crate::catalogue::phrases::{count, directions};
+use crate::catalogue::phrases::directions;
 use crate::catalogue::why::Reasoned;
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{
@@ -76,7 +77,9 @@ fn look_at(sides: &[SlowDirection]) -> &'static str {
 pub(super) fn side_evidence(rates: &SideRates, names: &Inventory) -> Vec<Evidence> {
     let name = names.name(rates.host);
     let sides = rates.sides.iter().map(|side| one_side(side, name));
-    sides.chain(rates.peers.as_ref().map(peers)).collect()
+    let has_hosts = |peers: &&PeersRate| peers.hosts > 0;
+    let of_peers = rates.peers.as_ref().filter(has_hosts).map(peers);
+    sides.chain(of_peers).collect()
 }
 
 /// "isolated flows from h3: `intra-rack` median 95.0 Mb/s (6), `mesh` 95.2 Mb/s (7); 5 peers;
@@ -91,10 +94,10 @@ fn one_side(side: &SideRate, name: &str) -> Evidence {
         format!(
             "isolated flows {word} {name}: {}; {}; likelihood gain {:.0} nats",
             medians(side),
-            count(side.peers as usize, "peer"),
+            plural(side.peers as usize, "peer"),
             side.gain_nats,
         ),
-        format!("flows.parquet: {column} = {name}, {}", count(rows, "row")),
+        format!("flows.parquet: {column} = {name}, {}", plural(rows, "row")),
     )
 }
 
@@ -118,7 +121,7 @@ fn peers(peers: &PeersRate) -> Evidence {
         format!(
             "peers: median {} of {}",
             format_bits_per_sec(peers.median_bits_per_sec),
-            count(peers.hosts as usize, "host")
+            plural(peers.hosts as usize, "host")
         ),
         format!(
             "flows.parquet: isolated flows of stages {}, neither src nor dst slow",

@@ -1,7 +1,8 @@
 //! Pairs that are slow although their hosts are not.
 
-use crate::catalogue::phrases::{count, list_of};
+use crate::catalogue::phrases::list_of;
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::{PairRate, SlowPair, SlowPairs};
@@ -47,7 +48,7 @@ impl Entry for SlowPairs {
         let slowest = slowest.map_or(String::new(), |pair| format_bits_per_sec(pair.bits_per_sec));
         Headline::new(format!(
             "{} slow, their hosts not: {}; min {slowest} (expected {})",
-            count(self.count, "pair"),
+            plural(self.count, "pair"),
             list_of(&pairs, self.count),
             format_bits_per_sec(self.expected_bits_per_sec),
         ))
@@ -75,7 +76,7 @@ fn measured(pair: &PairRate, names: &Inventory) -> Evidence {
             "{}: {} in {}",
             name(pair, names),
             format_bits_per_sec(pair.bits_per_sec),
-            count(pair.rounds, "round"),
+            plural(pair.rounds, "round"),
         ),
         format!(
             "flows.parquet: src = {}, dst = {}",

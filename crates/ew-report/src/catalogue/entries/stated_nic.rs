@@ -1,8 +1,9 @@
 //! Hosts do less than the NIC rate that was configured.
 
-use crate::catalogue::phrases::{count, host_list};
+use crate::catalogue::phrases::host_list;
 use crate::catalogue::why::Reasoned;
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
 use ew_model::finding::details::BelowConfiguredNic;
@@ -27,7 +28,7 @@ impl Entry for BelowConfiguredNic {
         let own = proof(
             format!(
                 "median of the slower direction of {}: {}; compared with {} (configured)",
-                count(self.hosts.len(), "host"),
+                plural(self.hosts.len(), "host"),
                 format_bits_per_sec(self.bits_per_sec),
                 format_bits_per_sec(self.configured_bits_per_sec),
             ),

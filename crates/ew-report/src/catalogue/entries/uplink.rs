@@ -1,7 +1,8 @@
 //! A rack's uplinks, or a pod's, carry less than its hosts could send or receive.
 
-use crate::catalogue::phrases::{count, directions, rack_list, ratio};
+use crate::catalogue::phrases::{directions, rack_list, ratio};
 use crate::catalogue::{Entry, Headline, proof};
+use crate::words::plural;
 use ew_model::Inventory;
 use ew_model::RackId;
 use ew_model::finding::Evidence;
@@ -96,13 +97,13 @@ fn carried_to_rest(limit: &PodLimit, names: &Inventory) -> Evidence {
     let stage = stage.map_or(String::new(), |stage| format!(", stage `{stage}`"));
     proof(
         format!(
-            "{} {}: links to the other racks carry {} of payload, its {} {} ({})",
+            "{} {}: links to the other racks carry {} of payload, its {} {} at the rate of their class ({})",
             pod(names, &limit.racks),
             directions(limit.direction),
             format_bits_per_sec(limit.capacity_bits_per_sec),
-            count(hosts, "host"),
+            plural(hosts, "host"),
             format_bits_per_sec(limit.hosts_bits_per_sec),
-            count(limit.rounds, "round"),
+            plural(limit.rounds, "round"),
         ),
         format!("flows.parquet: src_rack and dst_rack of different pods{stage}"),
     )
@@ -128,12 +129,12 @@ fn carried(limit: &UplinkLimit, names: &Inventory) -> Evidence {
     let stage = stage.map_or(String::new(), |stage| format!(", stage `{stage}`"));
     proof(
         format!(
-            "{name} {}: uplinks carry {} of payload, its {} {} ({})",
+            "{name} {}: uplinks carry {} of payload, its {} {} at the rate of their class ({})",
             directions(limit.direction),
             format_bits_per_sec(limit.capacity_bits_per_sec),
-            count(names.hosts_in(limit.rack).len(), "host"),
+            plural(names.hosts_in(limit.rack).len(), "host"),
             format_bits_per_sec(limit.hosts_bits_per_sec),
-            count(limit.rounds, "round"),
+            plural(limit.rounds, "round"),
         ),
         format!("flows.parquet: {column} = {name}{stage}"),
     )
@@ -148,7 +149,7 @@ fn not_distinguished(rivals: &UplinkRivals, names: &Inventory) -> Evidence {
         format!(
             "flows.parquet: {} explained of {}",
             rivals.explained,
-            count(rivals.touched, "flow")
+            plural(rivals.touched, "flow")
         ),
     )
 }

@@ -191,6 +191,8 @@ fn rounds_appear_and_charts_move() {
     played.goodput(5, 6e9);
     tab.until("document.querySelector('#goodput-now').textContent === '6.00 Gb/s'");
     assert_ne!(line(), before);
+    played.goodput(6, 999.7e6);
+    tab.until("document.querySelector('#goodput-now').textContent === '1.00 Gb/s'");
 
     // Who comes later sees all of it.
     tab.eval("location.reload()");

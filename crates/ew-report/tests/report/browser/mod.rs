@@ -7,6 +7,6 @@ mod fabric;
 mod live;
 mod look;
 mod map;
-mod pages;
+pub(crate) mod pages;
 mod pair;
 mod panel;

@@ -26,6 +26,18 @@ pub(crate) fn large() -> &'static Path {
     PAGE.get_or_init(|| write("large", &generated()))
 }
 
+/// The small made-up network, whose interfaces carried nothing.
+pub(crate) fn idle() -> &'static Path {
+    static PAGE: OnceLock<PathBuf> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        let mut analysis = common::demo();
+        for point in analysis.hosts.iter_mut().flat_map(|host| &mut host.series) {
+            (point.tx_bits_per_sec, point.rx_bits_per_sec) = (Some(0.0), Some(0.0));
+        }
+        write("idle", &analysis)
+    })
+}
+
 /// 3 racks of 4 hosts with the same faults in small, and latency and UDP stages.
 pub(crate) fn mixed() -> &'static Path {
     static PAGE: OnceLock<PathBuf> = OnceLock::new();

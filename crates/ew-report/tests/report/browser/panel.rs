@@ -1,7 +1,7 @@
 //! panel.js: a host's counters over time.
 
 use super::chromium::{DESK, PHONE};
-use super::pages::{demo, large, open};
+use super::pages::{demo, idle, large, open};
 
 const OPEN: &str = "document.getElementById('panel').open";
 
@@ -76,6 +76,26 @@ fn hosts_are_turned_through_and_picked() {
     tab.until(&format!("location.hash === '#finding-1' && !{OPEN}"));
     let rows = tab.number("document.querySelectorAll('#panel-stages tbody tr').length");
     assert!(rows > 0.0);
+}
+
+#[test]
+fn on_a_phone_every_figure_is_there_and_so_below_its_heading() {
+    let Some(tab) = open(demo, PHONE) else { return };
+    tab.eval("location.hash = '#panel-6'");
+    tab.until(OPEN);
+    assert!(tab.number("document.querySelectorAll('#panel-stages td.long').length") > 0.0);
+    assert!(tab.is(
+        "[...document.querySelectorAll('#panel-stages td')].every((cell) => cell.offsetWidth)"
+    ));
+}
+
+#[test]
+fn a_host_without_traffic_has_a_line_at_zero() {
+    let Some(tab) = open(idle, DESK) else { return };
+    tab.eval("location.hash = '#panel-0'");
+    tab.until(OPEN);
+    assert!(tab.number("document.querySelectorAll('#panel-charts svg').length") > 0.0);
+    assert!(!tab.is("document.getElementById('panel-charts').innerHTML.includes('NaN')"));
 }
 
 #[test]

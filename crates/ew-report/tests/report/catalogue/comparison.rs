@@ -100,6 +100,15 @@ fn sides_are_named_as_asked_or_by_their_runs() {
     assert_eq!(document(&compared)["other"]["name"], "1 GbE");
 }
 
+#[test]
+fn what_the_ratio_compares_is_told_next_to_it() {
+    let (_, compared) = cases().remove(0);
+    let report = |format| render_comparison(&compared, format, &TextStyle::default()).unwrap();
+    let text = report(Format::Markdown);
+    assert!(text.contains("it can differ from the quotient of the medians"));
+    assert!(report(Format::Html).contains("it can differ from the bars"));
+}
+
 fn document(compared: &Comparison) -> Value {
     let text = render_comparison(compared, Format::Json, &TextStyle::default()).unwrap();
     serde_json::from_str(&text).unwrap()

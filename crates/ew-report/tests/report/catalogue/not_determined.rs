@@ -16,6 +16,7 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         Details::StageBelow(StageBelow {
             stage: "mesh".into(),
             reached_share: 0.715,
+            explained_share: 0.734,
             rounds,
             cpu,
         })

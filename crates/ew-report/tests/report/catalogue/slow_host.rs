@@ -34,7 +34,19 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         ("it is known why", Details::SlowHost(explained)),
         ("its rack has no other host", Details::SlowHost(alone)),
         ("without flows", Details::SlowHost(without_flows())),
+        ("without peers", Details::SlowHost(without_peers())),
     ]
+}
+
+/// Its peers' rate is known from flows that were not isolated.
+fn without_peers() -> SlowHost {
+    let mut slow = slow(&[(Directions::Tx, 47.3e6)]);
+    slow.flows.peers = Some(PeersRate {
+        median_bits_per_sec: 94.6e6,
+        hosts: 0,
+        stages: Vec::new(),
+    });
+    slow
 }
 
 /// One that sends slowly, and nothing is known of its flows.

@@ -1,7 +1,7 @@
 //! What the user should know of a run itself.
 
 use crate::common;
-use ew_model::analysis::Warning;
+use ew_model::analysis::{Expectation, Warning};
 use ew_model::threshold::{Checked, Metric, Threshold};
 use ew_report::{Format, TextStyle, render};
 
@@ -25,6 +25,7 @@ pub(crate) fn warnings() -> Vec<Warning> {
             is_met: value.map(|_| false),
         })
     };
+    let not_tested = |expectation| Warning::NotTested { expectation };
     vec![
         Warning::Recorded {
             message: "r1h02: the clock is not disciplined (adjtimex)".into(),
@@ -40,5 +41,8 @@ pub(crate) fn warnings() -> Vec<Warning> {
         Warning::RoundsExcluded { rounds: 4 },
         missed(Some(412_000.0)),
         missed(None),
+        not_tested(Expectation::Oversubscription),
+        not_tested(Expectation::Paths),
+        not_tested(Expectation::Rtt),
     ]
 }
