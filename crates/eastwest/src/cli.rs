@@ -7,6 +7,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output;
 use crate::renamed;
 use crate::shorthand;
+use anyhow::anyhow;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -101,9 +102,19 @@ pub(crate) fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    match dispatch(cli.command) {
+    match dispatch(cli.command).and_then(printed) {
         Ok(code) => code,
         Err(failure) => fail(&failure),
+    }
+}
+
+/// A result that could not be printed is none.
+fn printed(code: ExitCode) -> Outcome {
+    match output::unprinted() {
+        None => Ok(code),
+        Some(error) => Err(Failure::failed(anyhow!(
+            "cannot write to stdout: {error}; what was printed is not whole"
+        ))),
     }
 }
 
@@ -142,7 +153,8 @@ fn wants_json() -> bool {
 }
 
 fn words() -> Vec<String> {
-    std::env::args().collect()
+    let words = std::env::args_os();
+    words.map(|word| word.to_string_lossy().into()).collect()
 }
 
 fn print_json_error(message: &str, exit_code: u8) {

@@ -2,19 +2,35 @@
 //! `~/.config/eastwest/clusters.yaml`.
 
 use crate::exit::Failure;
+use crate::input_file::read_text;
 use anyhow::{Context, anyhow};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Headings of the options that a cluster may state.
-const HEADINGS: [&str; 3] = ["Hosts", "Connection", "Advanced"];
+const HEADINGS: [&str; 5] = [
+    "Hosts",
+    "Connection",
+    "Advanced",
+    "Kubernetes (--via kubernetes)",
+    "Slurm",
+];
 /// Ids of options and arguments that name hosts: any of them goes before the saved hosts.
 const NAMING: [&str; 3] = ["hosts", "group", "more_hosts"];
 /// Options whose value is a file: relative to the directory of clusters.yaml.
-const PATHS: [&str; 4] = ["hosts-file", "addresses", "ssh-config", "identity"];
+const PATHS: [&str; 7] = [
+    "hosts-file",
+    "addresses",
+    "ssh-config",
+    "identity",
+    "topology",
+    "kubeconfig",
+    "pod-overrides",
+];
 /// The subcommand that knows every option of a cluster.
 const FULLEST: &str = "run";
 
@@ -40,18 +56,29 @@ pub(crate) fn with_saved_options(
     let file = clusters_file()?;
     let saved = read(&file, cluster)?;
     let directory = file.parent().unwrap_or(Path::new("."));
-    let options = options(&saved, cli, subcommand, given, directory).map_err(|problem| {
+    let wrong = |problem: String| {
         Failure::usage(anyhow!(
             "cluster `{cluster}` in {}: {problem}",
             file.display()
         ))
-    })?;
+    };
+    let options = options(&saved, cli, subcommand, given, directory).map_err(wrong)?;
     let position = words
         .iter()
         .position(|word| word.to_str() == Some(subcommand))
         .map_or(words.len(), |at| at + 1);
     let (before, after) = words.split_at(position);
-    Ok([before, &options, after].concat())
+    let words = [before, &options, after].concat();
+    match cli.clone().try_get_matches_from(&words) {
+        Ok(_) => Ok(words),
+        Err(error) => Err(wrong(first_paragraph(&error.to_string()))),
+    }
+}
+
+/// Of clap's words, without its own beginning and its hints.
+fn first_paragraph(words: &str) -> String {
+    let words = words.split("\n\n").next().unwrap_or_default();
+    words.trim_start_matches("error: ").trim().to_owned()
 }
 
 fn clusters_file() -> Result<PathBuf, Failure> {
@@ -70,12 +97,18 @@ fn clusters_file() -> Result<PathBuf, Failure> {
 }
 
 fn read(file: &Path, cluster: &str) -> Result<Map<String, Value>, Failure> {
-    let text = std::fs::read_to_string(file)
+    let text = read_text(file)
         .with_context(|| format!("cannot read {}", file.display()))
         .map_err(Failure::usage)?;
-    let clusters: Map<String, Value> = serde_saphyr::from_str(&text)
-        .with_context(|| format!("{} is not a mapping of clusters", file.display()))
-        .map_err(Failure::usage)?;
+    let clusters: Map<String, Value> = serde_saphyr::from_str(&text).map_err(|error| {
+        let problem = match error.without_snippet() {
+            serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+                format!("the key `{key}` is there twice; keep one")
+            }
+            other => format!("not a mapping of clusters: {other}"),
+        };
+        Failure::usage(anyhow!("{}: {problem}", file.display()))
+    })?;
     match clusters.get(cluster) {
         Some(Value::Object(options)) => Ok(options.clone()),
         Some(_) => Err(Failure::usage(anyhow!(
@@ -102,6 +135,7 @@ fn options(
 ) -> Result<Vec<OsString>, String> {
     let known = known_options(cli, FULLEST);
     let here = known_options(cli, subcommand);
+    let refused = refused(cli, subcommand, given);
     let mut words = Vec::new();
     for (key, value) in saved {
         if !known.iter().any(|(long, _)| long == key) {
@@ -111,7 +145,7 @@ fn options(
         let Some((_, id)) = here.iter().find(|(long, _)| long == key) else {
             continue;
         };
-        if is_given(given, id) {
+        if is_given(given, id) || refused.contains(id) {
             continue;
         }
         let values = match value {
@@ -127,14 +161,35 @@ fn options(
 
 /// Whether the command line specifies it, or names hosts in another way.
 fn is_given(given: &ArgMatches, id: &str) -> bool {
-    let on_the_line = |id: &str| {
-        let known = given.try_contains_id(id).is_ok();
-        known && given.value_source(id) == Some(ValueSource::CommandLine)
-    };
     match NAMING.contains(&id) {
-        true => NAMING.iter().any(|id| on_the_line(id)),
-        false => on_the_line(id),
+        true => NAMING.iter().any(|id| is_on_the_line(given, id)),
+        false => is_on_the_line(given, id),
     }
+}
+
+fn is_on_the_line(given: &ArgMatches, id: &str) -> bool {
+    let known = given.try_contains_id(id).is_ok();
+    known && given.value_source(id) == Some(ValueSource::CommandLine)
+}
+
+/// Ids of options that do not go with one on the command line, such as --ipv4 with --ipv6.
+fn refused(cli: &Command, subcommand: &str, given: &ArgMatches) -> BTreeSet<String> {
+    let Some(command) = cli.find_subcommand(subcommand) else {
+        return BTreeSet::new();
+    };
+    let mut refused = BTreeSet::new();
+    for option in command.get_arguments() {
+        for other in command.get_arg_conflicts_with(option) {
+            let (id, other) = (option.get_id().as_str(), other.get_id().as_str());
+            if is_on_the_line(given, id) {
+                refused.insert(other.to_owned());
+            }
+            if is_on_the_line(given, other) {
+                refused.insert(id.to_owned());
+            }
+        }
+    }
+    refused
 }
 
 fn option(key: &str, value: &Value, directory: &Path) -> Result<Option<OsString>, String> {

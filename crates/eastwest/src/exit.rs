@@ -47,10 +47,22 @@ impl Failure {
     /// The message, with every cause.
     pub(crate) fn message(&self) -> String {
         match self {
-            Self::Usage(error) | Self::Failed(error) => format!("{error:#}"),
+            Self::Usage(error) | Self::Failed(error) => with_causes(error),
             Self::Interrupted => "interrupted".into(),
         }
     }
+}
+
+/// An error's words and those of its causes; of causes that are in the words already, nothing.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut message = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !message.contains(&cause) {
+            message.push_str(": ");
+            message.push_str(&cause);
+        }
+    }
+    message
 }
 
 /// The exit code of work that could not all be done, of a command that still has something to show.
@@ -61,4 +73,25 @@ pub(crate) fn failed() -> ExitCode {
 /// The exit code of an interrupted command that still has something to show.
 pub(crate) fn interrupted() -> ExitCode {
     ExitCode::from(INTERRUPTED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::{Context, anyhow};
+
+    #[test]
+    fn a_cause_is_shown_once() {
+        let cause = || anyhow!("Not a directory (os error 20)");
+        let plain = Err::<(), _>(cause()).context("cannot read `x`");
+        let whole = Err::<(), _>(cause()).context("no x: Not a directory (os error 20)");
+        assert_eq!(
+            Failure::usage(plain.unwrap_err()).message(),
+            "cannot read `x`: Not a directory (os error 20)"
+        );
+        assert_eq!(
+            Failure::failed(whole.unwrap_err()).message(),
+            "no x: Not a directory (os error 20)"
+        );
+    }
 }

@@ -3,6 +3,7 @@
 use crate::build::{OWN_BINARY, build};
 use crate::exit::Failure;
 use crate::flag_values::{parse_duration, parse_ports};
+use crate::input_file::read_text;
 use crate::kubernetes::KubernetesArgs;
 use crate::slurm::SlurmArgs;
 use anyhow::{Context, anyhow};
@@ -14,7 +15,6 @@ use ew_lab::{Lab, LabSpec};
 use ew_model::inventory::Host;
 use ew_plan::inventory::Roster;
 use std::collections::BTreeSet;
-use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -106,8 +106,8 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     launch_timeout: Duration,
     /// Hosts launched over ssh at the same time [default: 8, and up to 64 while launches are quick]
-    #[arg(short = 'f', long, alias = "fan-out", value_name = "N")]
-    fanout: Option<NonZeroU16>,
+    #[arg(short = 'f', long, alias = "fan-out", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    fanout: Option<u16>,
     /// Whether hosts that are up hand the agent on to their neighbours, so that it travels once a
     /// rack; auto: with more than 64 hosts, or more than 8 behind one jump host
     #[arg(
@@ -188,9 +188,26 @@ impl FleetArgs {
         self.flags_of_ssh().next()
     }
 
-    /// Refuses flags that would change nothing where srun starts the agents, which has a
-    /// directory for the binary, too.
-    pub(crate) fn check_flags_of_slurm(&self) -> Result<(), Failure> {
+    /// Refuses flags that would change nothing, because another launcher has them.
+    pub(crate) fn check_flags(&self) -> Result<(), Failure> {
+        let topology = self.topology.as_ref().map(|_| "--topology");
+        let others = [
+            (FleetKind::Kubernetes, "kubernetes", self.kubernetes.given()),
+            (FleetKind::Slurm, "slurm", self.slurm.given()),
+            (FleetKind::Sim, "sim", topology),
+        ];
+        let mut others = others.into_iter().filter(|(kind, ..)| *kind != self.fleet);
+        match others.find_map(|(_, name, flag)| Some((name, flag?))) {
+            Some((name, flag)) => Err(Failure::usage(anyhow!(
+                "{flag} is of --via {name} and changes nothing without; give --via {name}, or leave {flag} out"
+            ))),
+            None if self.fleet == FleetKind::Slurm => self.check_flags_of_slurm(),
+            None => Ok(()),
+        }
+    }
+
+    /// srun starts the agents, and has a directory for the binary, too.
+    fn check_flags_of_slurm(&self) -> Result<(), Failure> {
         match self.flags_of_ssh().find(|flag| *flag != REMOTE_DIR) {
             Some(flag) => Err(Failure::usage(anyhow!(
                 "{flag} is of --via ssh, and srun starts the agents of a job; leave it out with --via slurm"
@@ -258,7 +275,7 @@ impl FleetArgs {
     fn ssh(&self, roster: &Roster) -> Result<Arc<dyn Launcher>, Failure> {
         let payloads = Payloads::of_binary(Path::new(OWN_BINARY)).map_err(Failure::failed)?;
         let typical = SshOptions::default();
-        let fan_out = self.fanout.map(|hosts| FanOut::fixed(hosts.get().into()));
+        let fan_out = self.fanout.map(|hosts| FanOut::fixed(hosts.into()));
         let options = SshOptions {
             ssh_config: self.ssh_config.clone(),
             user: self.ssh_user.clone(),
@@ -298,7 +315,7 @@ fn local() -> Local {
 /// A lab file's network.
 pub(crate) fn read_lab_file(file: &Path) -> Result<LabSpec, Failure> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
+    let text = read_text(file)
         .with_context(|| format!("cannot read the lab file `{name}`"))
         .map_err(Failure::usage)?;
     LabSpec::parse(&text, &name).map_err(Failure::usage)

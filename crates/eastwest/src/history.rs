@@ -4,15 +4,16 @@ use crate::exit::Failure;
 use crate::output;
 use anyhow::anyhow;
 use ew_analyze::trend::RunFigures;
-use ew_model::{Outcome, Run};
+use ew_model::{Inventory, Outcome, Run};
 use ew_store::RunSummary;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// As many earlier runs show how much runs of one network differ.
 pub(crate) const USUAL: usize = 12;
 
-/// Up to `most` complete runs like those compared, the newest of them, without themselves: of the
-/// same scenario with the same settings, launcher and number of hosts.
+/// Up to `most` complete runs like those compared, the newest of them, from before the first of
+/// these: of the same scenario with the same settings, launcher and hosts.
 pub(crate) fn before(runs_dir: &Path, compared: &[&Run], most: usize) -> Result<Vec<Run>, Failure> {
     let Some(like) = compared.first().map(|run| &run.manifest) else {
         return Ok(Vec::new());
@@ -24,10 +25,15 @@ pub(crate) fn before(runs_dir: &Path, compared: &[&Run], most: usize) -> Result<
         run.scenario == like.scenario.name
             && run.fleet == like.fleet
             && run.hosts as usize == like.inventory.hosts.len()
-            && compared.iter().all(|other| other.manifest.id != run.id)
+            && compared
+                .iter()
+                .all(|other| run.started_unix_ns < other.manifest.started_unix_ns)
     };
     let has_settings = |run: &&RunSummary| {
-        ew_store::load_manifest(&run.path).is_ok_and(|manifest| manifest.scenario == like.scenario)
+        ew_store::load_manifest(&run.path).is_ok_and(|manifest| {
+            manifest.scenario == like.scenario
+                && host_names(&manifest.inventory) == host_names(&like.inventory)
+        })
     };
     let mut runs = Vec::new();
     let complete = complete(runs_dir)?;
@@ -44,6 +50,11 @@ pub(crate) fn before(runs_dir: &Path, compared: &[&Run], most: usize) -> Result<
     }
     runs.reverse();
     Ok(runs)
+}
+
+fn host_names(inventory: &Inventory) -> BTreeSet<&str> {
+    let hosts = inventory.hosts.iter();
+    hosts.map(|host| host.name.as_str()).collect()
 }
 
 /// All complete runs, newest first.

@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use crate::fleet::{FleetArgs, FleetKind};
+use crate::input_file::read_bounded;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use ew_controller::AddressChoice;
@@ -91,9 +92,7 @@ impl HostArgs {
         scenario_racks: &[String],
         roles: Option<&Roles>,
     ) -> Result<Roster, Failure> {
-        if fleet.fleet == FleetKind::Slurm {
-            fleet.check_flags_of_slurm()?;
-        }
+        fleet.check_flags()?;
         let sources = match lab {
             Some(lab) => lab_group_sources(lab),
             None => group_sources(),
@@ -429,24 +428,13 @@ fn more_racks(given: Option<&str>, of_scenario: &[String]) -> Vec<String> {
 /// A file's text; `-` is standard input.
 fn named_text(path: &Path) -> Result<NamedText, Failure> {
     let is_stdin = path == Path::new("-");
-    let mut text = String::new();
     let source: std::io::Result<Box<dyn Read>> = match is_stdin {
         true => Ok(Box::new(std::io::stdin())),
         false => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
     };
-    let read = source.and_then(|source| {
-        source
-            .take(LARGEST_FILE_BYTES + 1)
-            .read_to_string(&mut text)
-    });
-    read.with_context(|| format!("cannot read `{}`", path.display()))
-        .map_err(Failure::usage)?;
-    if text.len() as u64 > LARGEST_FILE_BYTES {
-        return Err(Failure::usage(anyhow!(
-            "`{}` is larger than 64 MiB; give a file of hosts",
-            path.display()
-        )));
-    }
+    let text = source.and_then(|source| read_bounded(source, LARGEST_FILE_BYTES));
+    let text = text.with_context(|| format!("cannot read `{}`", path.display()));
+    let text = text.map_err(Failure::usage)?;
     let path = if is_stdin { Path::new("stdin") } else { path };
     Ok(NamedText {
         path: path.to_path_buf(),

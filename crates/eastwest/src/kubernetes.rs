@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// In addition to twice the planned time: launching, clocks, repairs.
+/// In addition to the launch's limit and twice the planned time: clocks, repairs.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(600);
 
 /// A cluster whose nodes are known, before anything is made in it.
@@ -215,11 +215,12 @@ impl Cluster<'_> {
         run: &str,
         data_port: u16,
         planned: Duration,
+        launch_limit: Duration,
     ) -> Result<RunObjects, Failure> {
         let deadline = self
             .args
             .pod_deadline
-            .unwrap_or(planned * 2 + DEADLINE_MARGIN);
+            .unwrap_or(launch_limit + planned * 2 + DEADLINE_MARGIN);
         Ok(RunObjects {
             run: run.to_owned(),
             namespace: self.access.namespace.clone(),
@@ -306,7 +307,7 @@ impl Cluster<'_> {
             .await
             .map_err(refused)?;
         let guard = match deployment.removes_namespace() {
-            true => Guard::start(&access_words),
+            true => Guard::start(deployment.run(), &access_words),
             false => None,
         };
         let placed = async {
@@ -420,9 +421,10 @@ struct Guard(Child);
 
 impl Guard {
     /// Without it only a killed run leaves an empty namespace behind.
-    fn start(access: &[String]) -> Option<Self> {
+    fn start(run: &str, access: &[String]) -> Option<Self> {
         let mut command = Command::new(OWN_BINARY);
-        command.args(["kubernetes", "guard"]).args(access);
+        command.args(["kubernetes", "guard", "--run", run]);
+        command.args(access);
         // Whoever interrupts the run from a terminal does not mean it.
         command.process_group(0).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());

@@ -14,6 +14,7 @@ mod full_screen;
 mod history;
 mod hosts;
 mod http;
+mod input_file;
 mod kubernetes;
 mod metrics;
 mod output;

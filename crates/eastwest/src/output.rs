@@ -1,14 +1,16 @@
 //! The one module that prints: data to stdout, progress and errors to stderr.
 
 use crate::exit::Failure;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use ew_report::{Format, TextStyle};
 use ew_sys::process::unread_bytes;
 use std::borrow::Cow;
-use std::io::{IsTerminal, Write};
+use std::fs::File;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// How a result is shown, and where.
@@ -52,6 +54,12 @@ impl ShowArgs {
         self.destination.output.is_some()
     }
 
+    /// Tries the file of `--output` before anything is started for it.
+    pub(crate) fn check_file(&self) -> Result<(), Failure> {
+        let path = self.destination.output.as_deref();
+        path.map_or(Ok(()), check_writable)
+    }
+
     /// Prints the result, or writes it to the file of `--output`.
     pub(crate) fn put(&self, text: &str) -> Result<(), Failure> {
         self.destination.put(text)
@@ -92,10 +100,37 @@ impl Destination {
             print(text);
             return Ok(());
         };
-        std::fs::write(path, format!("{}\n", text.trim_end_matches('\n')))
-            .with_context(|| format!("cannot write `{}`", path.display()))
-            .map_err(Failure::failed)
+        write_file(path, &format!("{}\n", text.trim_end_matches('\n')))
     }
+}
+
+/// A place that cannot be written to is wrong input, a disk that is full is not.
+pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    let wrong = || format!("cannot write `{}`", path.display());
+    let file = File::create(path).with_context(wrong);
+    let mut file = file.map_err(Failure::usage)?;
+    let written = file.write_all(text.as_bytes()).with_context(wrong);
+    written.map_err(Failure::failed)
+}
+
+/// Leaves everything as it was. Opening a pipe would end what its reader waits for.
+fn check_writable(path: &Path) -> Result<(), Failure> {
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Ok(());
+    }
+    let is_new = std::fs::symlink_metadata(path).is_err();
+    let opened = File::options().append(true).create(true).open(path);
+    opened.map_err(|error| {
+        Failure::usage(anyhow!(
+            "cannot write `{}`: {error}; nothing was started; give --output a place that can be written to",
+            path.display()
+        ))
+    })?;
+    if is_new {
+        // It is made again with the result.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 /// For commands whose result is text or JSON.
@@ -227,14 +262,26 @@ pub(crate) fn text_style(color: ColorChoice) -> TextStyle {
     }
 }
 
-/// Data. A reader that has gone away (`| head`) is not an error.
+/// The first error of stdout, for the exit code.
+static UNPRINTED: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Data. A reader that has gone away (`| head`) is not an error; others are kept for [`unprinted`].
 pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(harmless(text).as_bytes());
-    if !text.ends_with('\n') {
-        let _ = out.write_all(b"\n");
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let written = out
+        .write_all(harmless(text).as_bytes())
+        .and_then(|()| out.write_all(end.as_bytes()))
+        .and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => drop(UNPRINTED.set(error)),
+        _ => {}
     }
-    let _ = out.flush();
+}
+
+/// Why something could not be printed, if so.
+pub(crate) fn unprinted() -> Option<&'static std::io::Error> {
+    UNPRINTED.get()
 }
 
 /// Waits until the readers of the standard streams, where these are pipes, have read them: what a
@@ -310,6 +357,24 @@ fn is_obeyed(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_tried_and_left_as_it_was() {
+        let work = tempfile::tempdir().unwrap();
+        let path = |name: &str| work.path().join(name);
+        std::fs::write(path("old"), "kept").unwrap();
+        std::os::unix::fs::symlink(path("none"), path("link")).unwrap();
+        for name in ["old", "new", "link"] {
+            check_writable(&path(name)).unwrap();
+        }
+        assert_eq!(std::fs::read(path("old")).unwrap(), b"kept");
+        assert!(!path("new").exists() && path("link").is_symlink());
+        for wrong in [path("no/where"), work.path().to_owned()] {
+            let failure = check_writable(&wrong).unwrap_err();
+            assert_eq!(failure.code(), 2);
+            assert!(failure.message().contains("nothing was started"));
+        }
+    }
 
     #[test]
     fn colours_and_line_ends_pass_and_nothing_else_does() {

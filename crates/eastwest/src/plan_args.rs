@@ -74,7 +74,7 @@ pub(crate) struct PlanArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Seed of all random choices; the same seed gives the same plan [default: random, and shown]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_seed)]
     pub(crate) seed: Option<u64>,
     /// Tests of a k8s-netperf configuration, in its old or current form, instead of a scenario
     #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
@@ -178,6 +178,11 @@ fn parse_path(text: &str) -> anyhow::Result<PodPath> {
     let found = PodPath::ALL.into_iter().find(|path| path.name() == text);
     let known = PodPath::ALL.map(PodPath::name).join(", ");
     found.with_context(|| format!("`{text}` is no path; there are {known}"))
+}
+
+fn parse_seed(text: &str) -> anyhow::Result<u64> {
+    let seed = text.parse().ok();
+    seed.with_context(|| format!("`{text}` is no seed; give a whole number, 0 or more"))
 }
 
 /// Short enough to be typed again.

@@ -6,7 +6,7 @@ use crate::output;
 use anyhow::anyhow;
 use ew_controller::MaxRate;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
-use ew_model::{Plan, Stage};
+use ew_model::{Plan, Scenario, Stage};
 use ew_plan::estimate::{estimate_stage, fills_links};
 use std::io::IsTerminal;
 
@@ -51,6 +51,20 @@ enum Peak {
 /// How long a plan's rounds take.
 pub(crate) fn time_of(plan: &Plan) -> String {
     format_duration_ns(plan.stages.iter().map(Stage::planned_ns).sum())
+}
+
+/// In words, a time budget that the plan exceeds with all that may be saved.
+pub(crate) fn over_budget(plan: &Plan, scenario: &Scenario) -> Option<String> {
+    let budget_ns = scenario.time_budget_ns?;
+    let planned_ns: u64 = plan.stages.iter().map(Stage::planned_ns).sum();
+    (planned_ns > budget_ns).then(|| {
+        format!(
+            "the time budget of {} cannot be met: with the shortest windows and without optional tests the run takes up to {}; raise it with \
+             --time-budget, or lower --samples",
+            format_duration_ns(budget_ns),
+            format_duration_ns(planned_ns)
+        )
+    })
 }
 
 impl PreFlight {
@@ -208,6 +222,30 @@ mod tests {
         };
         assert!(many_bytes.is_much() && many_hosts.is_much());
         assert!(many_hosts.words().contains("--expect-nic"));
+    }
+
+    #[test]
+    fn a_budget_that_cannot_be_met_is_reported_with_the_min() {
+        let text = "name: t\ntime-budget: 1s\ntests: [{pattern: mesh, duration: 2s, warm-up: 0, gap: 10ms}]\n";
+        let scenario = ew_plan::scenario::parse(text, "t", &[]).unwrap();
+        let host = |name: &str| ew_model::Host {
+            name: name.into(),
+            address: None,
+            rack: None,
+        };
+        let inventory = ew_model::Inventory {
+            hosts: ["a", "b"].map(host).to_vec(),
+            racks: Vec::new(),
+        };
+        let plan = ew_plan::plan(&scenario, &inventory, 1).unwrap();
+        let words = over_budget(&plan, &scenario).unwrap();
+        assert!(words.contains("budget of 1.00 s cannot be met"), "{words}");
+        assert!(words.contains(&time_of(&plan)), "{words}");
+        let enough = Scenario {
+            time_budget_ns: Some(60_000_000_000),
+            ..scenario
+        };
+        assert_eq!(over_budget(&plan, &enough), None);
     }
 
     #[test]

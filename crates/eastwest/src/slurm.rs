@@ -51,6 +51,17 @@ struct Job {
 }
 
 impl SlurmArgs {
+    /// A flag of these that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--job", self.job.is_some()),
+            ("--salloc-args", self.salloc_args.is_some()),
+            ("--dial-ports", self.dial_ports != (0, 0)),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
+    }
+
     /// The job's nodes with their addresses and racks. Makes the job first, where that is asked
     /// for.
     pub(crate) fn roster(&self) -> Result<Roster, Failure> {

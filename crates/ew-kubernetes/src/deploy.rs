@@ -23,14 +23,18 @@ use tokio::task::JoinSet;
 const FAN_OUT: usize = 32;
 /// How often pods are polled while they come up or go away.
 const LOOK_INTERVAL: Duration = Duration::from_millis(300);
-/// The garbage collector and the kubelets have this long to remove everything.
+/// The garbage collector and the kubelets have this long to remove everything ...
 const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
+/// ... and this much longer for each pod: the collector is limited to some 20 objects a second.
+const REMOVAL_PER_POD: Duration = Duration::from_millis(100);
 /// The endpoint controller has this long to enter pods that run.
 const ENDPOINT_LIMIT: Duration = Duration::from_secs(15);
 /// On an endpoint slice: whose it is.
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 /// The kind of Service without an address of its own.
 const HEADLESS: &str = "headless";
+/// Selects the pods of all runs.
+const OWN_PODS: &str = "app.kubernetes.io/name=eastwest";
 /// On a namespace that a run has made, so that a later run removes it when that one could not.
 const MADE_LABEL: &str = "eastwest-made";
 
@@ -264,6 +268,12 @@ impl Deployment {
         self.removes_namespace
     }
 
+    /// The run's word, on every object's label.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.objects.run
+    }
+
     /// All pods as they came out.
     #[must_use]
     pub fn placed(&self) -> &[Placed] {
@@ -296,19 +306,19 @@ impl Deployment {
     /// [`RemovalError`]: what is still there, and how to remove it.
     pub async fn remove(self) -> Result<(), RemovalError> {
         let removed = self.remove_objects().await;
+        if self.removes_namespace && !has_other_runs(&self.access, &self.objects.run).await? {
+            // With it goes what is still on its way out.
+            return delete_namespace(&self.access).await;
+        }
         removed.map_err(|why| RemovalError::Objects {
             why: Box::new(why),
             namespace: self.access.namespace.clone(),
             selector: self.objects.selector(),
-        })?;
-        if self.removes_namespace {
-            delete_namespace(&self.access).await?;
-        }
-        Ok(())
+        })
     }
 
     async fn remove_objects(&self) -> Result<(), Remainder> {
-        let end = Instant::now() + REMOVAL_LIMIT;
+        let end = Instant::now() + REMOVAL_LIMIT + REMOVAL_PER_POD * self.placed.len() as u32;
         loop {
             let mut objects = Vec::new();
             if self.delete_owner().await.map_err(Remainder::NotDeleted)? {
@@ -493,19 +503,29 @@ pub async fn lacks_namespace(access: &Access) -> Result<bool, KubernetesError> {
 }
 
 /// Removes a namespace that a run made and could not remove, with all that is in it. One that
-/// nobody of ours made stays.
+/// nobody of ours made stays, and so does one in which another run is at work: that one removes it.
 ///
 /// # Errors
 /// [`RemovalError`], when the API server refuses or is not there.
-pub async fn remove_made_namespace(access: &Access) -> Result<(), RemovalError> {
+pub async fn remove_made_namespace(access: &Access, run: &str) -> Result<(), RemovalError> {
     let namespaces: Api<Namespace> = Api::all(access.client.clone());
     let found = namespaces.get_opt(&access.namespace).await;
     let labels = found.map_err(RemovalError::Unknown)?;
     let labels = labels.and_then(|namespace| namespace.metadata.labels);
-    match labels.is_some_and(|labels| labels.contains_key(MADE_LABEL)) {
+    let is_made = labels.is_some_and(|labels| labels.contains_key(MADE_LABEL));
+    match is_made && !has_other_runs(access, run).await? {
         true => delete_namespace(access).await,
         false => Ok(()),
     }
+}
+
+/// Whether pods of another run than this one are in the namespace.
+async fn has_other_runs(access: &Access, run: &str) -> Result<bool, RemovalError> {
+    let pods: Api<Pod> = Api::namespaced(access.client.clone(), &access.namespace);
+    let of_others = format!("{OWN_PODS},{RUN_LABEL}!={run}");
+    let one = ListParams::default().labels(&of_others).limit(1);
+    let found = pods.list(&one).await.map_err(RemovalError::Unknown)?;
+    Ok(!found.items.is_empty())
 }
 
 /// The API server reports only that a namespace is not found to who may not look for it.

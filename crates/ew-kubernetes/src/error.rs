@@ -236,16 +236,17 @@ fn hint(words: &str) -> Option<&'static str> {
             "the namespace is on its way out: wait until it is gone, or give another --namespace",
         ),
         (
-            "is forbidden",
-            "print the rights a run needs with `eastwest kubernetes rbac`",
-        ),
-        (
             "security context constraint",
             "on OpenShift, grant the service account a constraint that allows what was asked: hostnetwork-v2 for host network",
         ),
         (
             "no PriorityClass",
             "name a class that exists (kubectl get priorityclasses)",
+        ),
+        // Most refusals have these words: the last one looked for.
+        (
+            "is forbidden",
+            "print the rights a run needs with `eastwest kubernetes rbac`",
         ),
     ];
     let found = HINTS.iter().find(|(phrase, _)| words.contains(phrase));
@@ -293,6 +294,17 @@ mod tests {
             words.contains("`eastwest run pair --via kubernetes`"),
             "{words}"
         );
+    }
+
+    /// Their words begin as those of a missing right.
+    #[test]
+    fn what_an_admission_refuses_is_no_missing_right() {
+        let words = refused(
+            "pods \"x\" is forbidden: unable to validate against any security context constraint: [provider \"anyuid\": Forbidden: not usable by user or serviceaccount]",
+        );
+        assert!(words.contains("hostnetwork-v2"), "{words}");
+        let words = refused("pods \"x\" is forbidden: no PriorityClass with name batch was found");
+        assert!(words.contains("priorityclasses"), "{words}");
     }
 
     #[test]

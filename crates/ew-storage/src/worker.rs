@@ -176,8 +176,8 @@ fn report(order: &StorageOrder, backend: &dyn Backend, tallies: Vec<Tally>) -> S
     report
 }
 
-/// A clean of whatever is there may pass more files than a report has room for: those that stay
-/// come first.
+/// A clean of whatever is there may pass more files than fit into a report: those that stay come
+/// first.
 fn list_what_fits(report: &mut StorageReport) {
     let passed = report.files.len();
     if passed <= MAX_FILES_PER_HOST {

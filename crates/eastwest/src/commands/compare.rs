@@ -2,9 +2,9 @@
 
 use crate::exit::{self, Failure, Outcome};
 use crate::history;
-use crate::output::{ColorChoice, Destination, OutputFormat, RunsDirArg};
+use crate::output::{self, ColorChoice, Destination, OutputFormat, RunsDirArg};
 use crate::run_report;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use ew_analyze::compare::{CompareOptions, Runs};
 use ew_model::Run;
@@ -131,9 +131,7 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
         .put(&text.map_err(run_report::unreportable)?)?;
     if let Some(path) = &args.html {
         let page = render_comparison(&comparison, Format::Html, &style).map_err(Failure::failed)?;
-        std::fs::write(path, page)
-            .with_context(|| format!("{} cannot be written", path.display()))
-            .map_err(Failure::failed)?;
+        output::write_file(path, &page)?;
     }
     Ok(code(comparison.verdict))
 }

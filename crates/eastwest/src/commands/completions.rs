@@ -33,7 +33,7 @@ pub(crate) fn man(args: &ManArgs) -> Outcome {
         std::fs::create_dir_all(dir)
             .and_then(|()| clap_mangen::generate_to(cli::definition(), dir))
             .with_context(|| format!("cannot write manual pages to `{}`", dir.display()))
-            .map_err(Failure::failed)?;
+            .map_err(Failure::usage)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut page = Vec::new();

@@ -1,7 +1,7 @@
 //! `eastwest demo`: a small cluster with two things wrong, and the main job finding both.
 
 use crate::commands::run::drive::{conclude, drive};
-use crate::commands::run::{LiveArgs, load_scenario};
+use crate::commands::run::{LiveArgs, load_scenario, recorded_command};
 use crate::exit::{Failure, Outcome};
 use crate::fleet::lab_launcher;
 use crate::hosts::lab_inventory;
@@ -46,6 +46,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         output::print(LAB);
         return Ok(ExitCode::SUCCESS);
     }
+    args.show.check_file()?;
     let spec = LabSpec::parse(LAB, "demo.yaml").map_err(Failure::failed)?;
     let name = format!("demo-{}", std::process::id());
     let spec = spec.renamed(&name).map_err(Failure::failed)?;
@@ -79,7 +80,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
             relay: RelayChoice::default(),
         },
         runs_dir: args.runs.runs_dir.clone(),
-        command: std::env::args().collect(),
+        command: recorded_command(),
         detours: ew_controller::Detours::new(),
         node_labels: BTreeMap::new(),
         follow_flows: LiveArgs::DEFAULT.follows_flows(),

@@ -4,8 +4,8 @@ mod args;
 
 pub(crate) use args::StorageArgs;
 
-use crate::commands::run::RunArgs;
 use crate::commands::run::drive::watched_run;
+use crate::commands::run::{RunArgs, recorded_command};
 use crate::commands::{fan_in, testdfsio};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetKind;
@@ -21,6 +21,7 @@ use ew_model::run::Run;
 use ew_model::scenario::{Expect, Roles, Scenario};
 use ew_model::storage::StorageOperation;
 use ew_model::units;
+use ew_plan::inventory::fold;
 use ew_plan::scenario::{RoleSets, ScenarioFile, StorageSettings};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -77,7 +78,7 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
     let mut roster = hosts.roster(fleet, lab.as_deref(), asked.racks, roles.as_ref())?;
     let task = task(args, asked, &roster.inventory, roles.as_ref())?;
     if args.dry_run {
-        return dry_run(&task, &roster.inventory, args.show.format());
+        return dry_run(&task, &roster.inventory, &args.show);
     }
     let watched = args.watch.as_deref();
     let watched = watched
@@ -97,7 +98,7 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
         launcher,
         options,
         runs_dir: args.runs.runs_dir.clone(),
-        command: std::env::args().collect(),
+        command: recorded_command(),
         follow_flows: false,
         signals_end_analysis: true,
         detours: Detours::new(),
@@ -121,6 +122,9 @@ fn confirm(args: &RunArgs, task: &StorageTask, inventory: &Inventory) -> Result<
         .filter(|operation| **operation != StorageOperation::Clean);
     let bytes = task.job.file_bytes.saturating_mul(u64::from(task.files));
     let bytes = bytes.saturating_mul(moving.count() as u64);
+    // A fan-in does all of it once for each of its numbers.
+    let numbers = task.fan_in.len() + task.client_counts.len();
+    let bytes = bytes.saturating_mul(numbers.max(1) as u64);
     let network = args.hosts.describe_network(inventory);
     let figures = PreFlight::of_files(inventory.hosts.len(), network, bytes, &task.job.target);
     figures.confirm(args.yes, args.live.is_quiet()).map(drop)
@@ -217,30 +221,34 @@ fn scenario(
     })
 }
 
-fn dry_run(task: &StorageTask, inventory: &Inventory, format: OutputFormat) -> Outcome {
+fn dry_run(task: &StorageTask, inventory: &Inventory, show: &ShowArgs) -> Outcome {
     let hosts: Vec<&str> = task.workers.iter().map(|id| inventory.name(*id)).collect();
     let words: Vec<&str> = task.operations.iter().map(|o| o.name()).collect();
     let bytes = task.job.file_bytes.saturating_mul(u64::from(task.files));
-    if format == OutputFormat::Json {
+    if show.format() == OutputFormat::Json {
         let plan = serde_json::json!({
-            "job": task.job, "operations": words, "files": task.files, "bytes": bytes,
+            "job": task.job, "targets": task.endpoints, "operations": words, "files": task.files, "bytes": bytes,
             "hosts": hosts, "keep": task.keep, "read_shift": task.read_shift,
         });
-        output::print(&plan.to_string());
+        show.put(&plan.to_string())?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::print(&format!(
-        "{}: {} files of {}, {} in all, on {} host(s) ({}), {} at once on each; operations: {}; seed {}",
-        task.job.target,
-        task.files,
+    let counted = |count: usize, noun: &str| match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    };
+    show.put(&format!(
+        "{}: {} of {}, {} in all, on {} ({}), {} at once on each; operations: {}; seed {}",
+        task.endpoints.join(", "),
+        counted(task.files as usize, "file"),
         units::format_whole_bytes(task.job.file_bytes),
         units::format_bytes(bytes),
-        hosts.len(),
-        hosts.join(","),
+        counted(hosts.len(), "host"),
+        fold(&hosts),
         task.job.parallel,
         words.join(", "),
         task.job.seed
-    ));
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -277,7 +285,13 @@ fn conclude(stored: &StoredRun, args: &ShowArgs) -> Outcome {
     let page = ew_report::storage_html(&analysis).map_err(Failure::failed)?;
     let kept = kept.and_then(|_| ew_store::write_file(&stored.dir, "report.html", page.as_bytes()));
     let kept = kept.and_then(|_| testdfsio::keep_logs(&stored.run, &stored.dir));
-    let shown = show(&stored.run, args).unwrap_or_else(|| Ok(exit::failed()))?;
+    let shown = show(&stored.run, args).unwrap_or_else(|| Ok(exit::failed()));
+    if let Err(failure) = &shown {
+        // The load is over: a verdict that cannot be written to its file is printed.
+        output::say(&format!("error: {}", failure.message()));
+        let style = output::text_style(args.color);
+        output::print(&ew_report::storage_text(&analysis, &style));
+    }
     if let Some(error) = stored.unwritten.as_ref().or(kept.as_ref().err()) {
         output::say(&format!(
             "error: the run directory is not whole ({error}): {}",
@@ -290,5 +304,5 @@ fn conclude(stored: &StoredRun, args: &ShowArgs) -> Outcome {
     if stored.interrupted {
         return Ok(exit::interrupted());
     }
-    Ok(shown)
+    Ok(shown.unwrap_or_else(|_| exit::failed()))
 }

@@ -8,7 +8,7 @@ use crate::output;
 use anyhow::Context;
 use clap::Args;
 use ew_fleet::Payload;
-use ew_kubernetes::{ImageProgram, go_architecture};
+use ew_kubernetes::{ImageError, ImageProgram, go_architecture};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -35,8 +35,11 @@ pub(crate) fn run(args: &ImageArgs) -> Outcome {
     let others = agents.iter().map(program);
     let others = others.filter(|agent| agent.architecture != own.architecture);
     let others: Vec<ImageProgram<'_>> = others.collect();
-    ew_kubernetes::write_image(BufWriter::new(file), &name, own, &others)
-        .map_err(Failure::failed)?;
+    let written = ew_kubernetes::write_image(BufWriter::new(file), &name, own, &others);
+    written.map_err(|error| match error {
+        ImageError::Name { .. } => Failure::usage(error),
+        ImageError::Write(_) => Failure::failed(error),
+    })?;
     let architectures = std::iter::once(&own).chain(&others);
     let architectures = architectures.map(|program| go_architecture(program.architecture));
     let architectures: Vec<&str> = architectures.collect();

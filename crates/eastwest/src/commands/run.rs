@@ -1,15 +1,18 @@
 //! `eastwest run`: the main job.
 
 mod args;
+mod command;
 pub(crate) mod drive;
 pub(super) mod dry_run;
 pub(super) mod sequel;
 
 pub(crate) use args::{LiveArgs, RunArgs};
+pub(crate) use command::recorded_command;
 
 use crate::commands::{dfsio, fan_in, networks, scenario, simulate};
 use crate::exit::{Failure, Outcome};
 use crate::fleet::FleetKind;
+use crate::input_file::read_text;
 use crate::kubernetes;
 use crate::output;
 use crate::plan_args::draw_seed;
@@ -34,6 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) fn run(args: &RunArgs) -> Outcome {
+    args.show.check_file()?;
     if moves_files(args) {
         return dfsio::run(args);
     }
@@ -41,9 +45,11 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     if let Some(storage) = &file.storage {
         return dfsio::run_file(args, &file, storage);
     }
-    if let Some(flag) = args.storage.given().or(args.testdfsio.given()) {
+    let of_dfsio = args.storage.given().map(|flag| (flag, SCENARIO));
+    let of_testdfsio = args.testdfsio.given().map(|flag| (flag, TESTDFSIO));
+    if let Some((flag, owner)) = of_dfsio.or(of_testdfsio) {
         return Err(Failure::usage(anyhow!(
-            "{flag} is of `run dfsio`, and `{}` moves no files; leave it out",
+            "{flag} is of `run {owner}`, and `{}` moves no files; leave it out",
             args.scenario
         )));
     }
@@ -101,7 +107,7 @@ fn run_flows(args: &RunArgs, file: ScenarioFile) -> Outcome {
         launcher,
         options,
         runs_dir: args.runs.runs_dir.clone(),
-        command: std::env::args().collect(),
+        command: recorded_command(),
         follow_flows: args.live.follows_flows(),
         // The live page stays until a signal ends it.
         signals_end_analysis: args.web.is_none(),
@@ -158,6 +164,7 @@ fn check_pod_loss(scenario: &Scenario) -> Result<(), Failure> {
 
 /// Flags that would change nothing in pods.
 fn refuse_without_effect(args: &RunArgs, compares: bool) -> Result<(), Failure> {
+    args.fleet.check_flags()?;
     if let Some(flag) = args.fleet.flag_of_ssh() {
         return Err(Failure::usage(anyhow!(
             "{flag} is of --via ssh, and pods are entered through the API server; leave it out with --via kubernetes"
@@ -197,6 +204,9 @@ fn confirm(
     seed: u64,
 ) -> Result<Option<u64>, Failure> {
     let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
+    if let Some(words) = preflight::over_budget(&plan, scenario).filter(|_| !args.live.quiet) {
+        output::say(&words);
+    }
     if args.fleet.fleet == FleetKind::Local {
         say_time(&plan, args.live.quiet);
         return Ok(None);
@@ -246,7 +256,9 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
     let planned_ns = plan.stages.iter().map(Stage::planned_ns).sum();
     let run = format!("{:08x}", draw_seed()?);
     let data_port = args.fleet.first_data_port();
-    let objects = cluster.objects(&run, data_port, Duration::from_nanos(planned_ns))?;
+    let limit = args.fleet.launch_timeout();
+    let planned = Duration::from_nanos(planned_ns);
+    let objects = cluster.objects(&run, data_port, planned, limit)?;
     let plans = cluster.pod_plans(&inventory, !paths.is_empty())?;
     let services = kubernetes::services(&scenario);
     if args.fleet.kubernetes.print_manifests {
@@ -258,7 +270,6 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
     let mut options = launch_options(args, &inventory)?;
     options.max_bytes = max_bytes;
     let endpoint = args.metrics_endpoint()?;
-    let limit = args.fleet.launch_timeout();
     let placement = cluster.place(objects, &plans, &services, limit).await?;
     placement.give_addresses(&mut inventory, options.network.is_some());
     let job = Job {
@@ -267,7 +278,7 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         launcher: Arc::clone(&placement.launcher),
         options,
         runs_dir: args.runs.runs_dir.clone(),
-        command: std::env::args().collect(),
+        command: recorded_command(),
         follow_flows: args.live.follows_flows(),
         // The pods must not be left behind.
         signals_end_analysis: false,
@@ -293,7 +304,7 @@ pub(crate) fn load_scenario(name: &str, overrides: &[String]) -> Result<Scenario
     let name = renamed::scenario(name, output::say);
     let is_file = name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml");
     if is_file {
-        let text = std::fs::read_to_string(name)
+        let text = read_text(Path::new(name))
             .with_context(|| format!("cannot read the scenario file `{name}`"))
             .map_err(Failure::usage)?;
         return ew_plan::scenario::parse_file(&text, name, overrides).map_err(Failure::usage);
@@ -310,7 +321,7 @@ fn load_k8s_netperf(
     overrides: &[String],
 ) -> Result<ScenarioFile, Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
+    let text = read_text(path)
         .with_context(|| format!("cannot read `{name}`"))
         .map_err(Failure::usage)?;
     let translated = ew_plan::scenario::from_k8s_netperf(&text, &name, paths);

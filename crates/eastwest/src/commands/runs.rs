@@ -1,5 +1,8 @@
 //! `eastwest runs list|show|repeat|trend|prune`.
 
+mod repeated;
+
+use crate::cli;
 use crate::commands::report;
 use crate::exit::{self, Failure, Outcome};
 use crate::history;
@@ -44,7 +47,7 @@ enum RunsCommand {
         /// A run's directory, its id or the beginning of it, `last`, or `last~1` for the one before
         #[arg(default_value = "last")]
         run: String,
-        /// Options besides the run's own, such as `-- --dry-run`
+        /// Options in place of the run's own, such as `-- --dry-run`; repeatable ones are added
         #[arg(last = true)]
         more: Vec<String>,
     },
@@ -119,7 +122,7 @@ pub(crate) fn run(args: &RunsArgs) -> Outcome {
 fn repeat(args: &RunsArgs, name: &str, more: &[String]) -> Outcome {
     let dir = ew_store::resolve(&args.runs.runs_dir, name).map_err(Failure::usage)?;
     let run = ew_store::load_manifest(&dir).map_err(Failure::failed)?;
-    let mut arguments = run.repeating_arguments();
+    let arguments = run.repeating_arguments();
     if arguments.is_empty() {
         return Err(Failure::usage(anyhow!(
             "{} has no command on record; give its options and --seed {} yourself",
@@ -127,7 +130,7 @@ fn repeat(args: &RunsArgs, name: &str, more: &[String]) -> Outcome {
             run.seed
         )));
     }
-    arguments.extend_from_slice(more);
+    let arguments = repeated::with_options(&arguments, more, &cli::definition());
     output::say(&format!("repeating: {}", arguments.join(" ")));
     let program = std::env::current_exe().map_err(Failure::failed)?;
     Err(Failure::failed(

@@ -1,8 +1,8 @@
 //! `eastwest run --via sim`: the same plan on a network that is only numbers, in virtual time.
 
-use crate::commands::run::RunArgs;
 use crate::commands::run::dry_run::dry_run;
 use crate::commands::run::sequel::Sequel;
+use crate::commands::run::{RunArgs, recorded_command};
 use crate::exit::{Failure, Outcome};
 use crate::fleet::read_lab_file;
 use crate::output;
@@ -13,6 +13,7 @@ use ew_controller::Finished;
 use ew_lab::LabSpec;
 use ew_model::plan::RateLimit;
 use ew_model::run::Outcome as RunOutcome;
+use ew_model::scenario::Test;
 use ew_model::topology::Topology;
 use ew_model::units::format_duration_ns;
 use ew_model::{
@@ -25,22 +26,28 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Plans, computes what each flow would carry, and analyses that as any run.
-pub(crate) fn run(args: &RunArgs, scenario: Scenario, seed: u64) -> Outcome {
-    if let Some(reason) = args.hosts.chosen_hosts().or(args.flag_of_agents()) {
+pub(crate) fn run(args: &RunArgs, mut scenario: Scenario, seed: u64) -> Outcome {
+    args.fleet.check_flags()?;
+    let of_hosts = args.hosts.chosen_hosts().or(args.fleet.flag_of_ssh());
+    if let Some(reason) = of_hosts.or(args.flag_of_agents()) {
         return Err(Failure::usage(anyhow!(
             "{reason} has no meaning with --via sim: all hosts of --topology take part and nothing is launched; leave it out"
         )));
     }
     let topology = topology(args)?;
     let inventory = ew_sim::inventory(&topology);
-    refuse_unmodelled(&scenario)?;
+    let skipped = without_unmodelled(&mut scenario)?;
     if args.dry_run {
+        for test in &skipped {
+            output::say(&format!("skipped {test}"));
+        }
         let network = format!("simulated ({})", topology.name);
         return dry_run(args, &scenario, &inventory, &network, seed);
     }
     let sequel = Sequel::of(args, &scenario)?;
     let mut plan = ew_plan::plan(&scenario, &inventory, seed).map_err(Failure::usage)?;
     plan.rate_limit = rate_limit(args, &topology);
+    plan.dropped_tests.extend(skipped);
     let finished = simulate(args, scenario, &topology, inventory, &plan)?;
     block_on(sequel.conclude(args, &finished))
 }
@@ -61,24 +68,42 @@ fn topology(args: &RunArgs) -> Result<Topology, Failure> {
     Ok(topology)
 }
 
-/// What the simulator has no model of, or would be wrong about.
-fn refuse_unmodelled(scenario: &Scenario) -> Result<(), Failure> {
+/// Leaves out optional tests that the simulator has no model of, and returns them with the reason.
+/// Another one is refused: the simulator would be wrong about it.
+fn without_unmodelled(scenario: &mut Scenario) -> Result<Vec<String>, Failure> {
+    let mut skipped = Vec::new();
     for test in &scenario.tests {
-        let what = if test.workload.tool != Tool::Engine {
-            "an external tool"
-        } else if matches!(test.pattern, Pattern::Congestion { .. }) {
-            "queues as others' load fills them"
-        } else if test.workload.kind == WorkloadKind::FlowSizes {
-            "completion times of messages"
-        } else {
+        let Some(what) = unmodelled(test) else {
             continue;
         };
-        return Err(Failure::usage(anyhow!(
-            "test `{}` needs {what}, which --via sim does not model; use a lab (`eastwest lab up`), or leave the test out",
+        if !test.optional {
+            return Err(Failure::usage(anyhow!(
+                "test `{}` needs {what}, which --via sim does not model; use a lab (`eastwest lab up`), or another scenario, such as `qualify` \
+                 or `mesh`",
+                test.name
+            )));
+        }
+        skipped.push(format!(
+            "{}: needs {what}, which --via sim does not model",
             test.name
-        )));
+        ));
     }
-    Ok(())
+    scenario.tests.retain(|test| unmodelled(test).is_none());
+    Ok(skipped)
+}
+
+fn unmodelled(test: &Test) -> Option<&'static str> {
+    if test.workload.tool != Tool::Engine {
+        Some("an external tool")
+    } else if matches!(test.pattern, Pattern::Congestion { .. }) {
+        Some("queues as others' load fills them")
+    } else if test.workload.kind == WorkloadKind::FlowSizes {
+        Some("completion times of messages")
+    } else if !test.sizes.is_empty() {
+        Some("what messages of each size cost")
+    } else {
+        None
+    }
 }
 
 fn rate_limit(args: &RunArgs, topology: &Topology) -> Option<RateLimit> {
@@ -156,7 +181,7 @@ fn manifest(scenario: Scenario, inventory: Inventory, plan: &Plan) -> RunManifes
         started_unix_ns,
         finished_unix_ns: None,
         fleet: "sim".into(),
-        command: std::env::args().collect(),
+        command: recorded_command(),
         scenario,
         inventory,
         seed: plan.seed,

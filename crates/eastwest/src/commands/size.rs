@@ -43,7 +43,7 @@ pub(crate) struct SizeArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     failures: u32,
     /// Price of one storage node, in any currency
-    #[arg(long, value_name = "PRICE")]
+    #[arg(long, value_name = "PRICE", value_parser = parse_price)]
     price: Option<f64>,
     #[command(flatten, next_help_heading = "Output")]
     plain: PlainArgs,
@@ -246,6 +246,14 @@ fn parse_ec(text: &str) -> anyhow::Result<(u32, u32)> {
         (Some(data @ 1..=256), Some(parity @ 0..=256)) => Ok((data, parity)),
         _ => Err(bad()),
     }
+}
+
+fn parse_price(text: &str) -> anyhow::Result<f64> {
+    let price = text
+        .parse()
+        .ok()
+        .filter(|price: &f64| price.is_finite() && *price >= 0.0);
+    price.with_context(|| format!("`{text}` is no price; give a number, for example 12500"))
 }
 
 /// `20%` or `0.2` as a part of one.

@@ -29,6 +29,12 @@ pub(crate) fn run(args: &StorageCommandArgs) -> Outcome {
     let found = dfs_hosts.canonicalize();
     let path = found.as_deref().unwrap_or(dfs_hosts);
     let Some(lease) = Lease::find(path).map_err(Failure::failed)? else {
+        if let Err(error) = &found {
+            return Err(Failure::usage(anyhow!(
+                "--dfs-hosts `{}`: {error}; give the file that the fan-in had, on the host where it ran",
+                dfs_hosts.display()
+            )));
+        }
         output::print(&format!(
             "nothing to restore: no lease next to {}",
             path.display()

@@ -77,7 +77,7 @@ impl TestDfsioArgs {
         }
         if let Some(key) = self.hadoop_set.iter().find_map(|pair| place_of(pair)) {
             return Err(Failure::usage(anyhow!(
-                "--hadoop-set {key}: --target says where the files are, and what is there is removed at the end; leave it out, and give --target hdfs://NAMENODE:PORT/DIRECTORY"
+                "--hadoop-set {key}: the files are at --target, and what is there is removed at the end; leave it out, and give --target hdfs://NAMENODE:PORT/DIRECTORY"
             )));
         }
         task.workers = vec![self.submitter(task, inventory)?];

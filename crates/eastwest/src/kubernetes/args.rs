@@ -113,6 +113,36 @@ pub(crate) struct KubernetesArgs {
     pub(crate) print_manifests: bool,
 }
 
+impl KubernetesArgs {
+    /// A flag of these that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--print-manifests", self.print_manifests),
+            ("--kubeconfig", self.access.kubeconfig.is_some()),
+            ("--context", self.access.context.is_some()),
+            ("--namespace", self.access.namespace.is_some()),
+            ("--nodes", self.nodes.is_some()),
+            ("--rack-label", self.rack_label.is_some()),
+            ("--host-network", self.host_network),
+            ("--image", self.image.is_some()),
+            ("--bootstrap", self.bootstrap != BootstrapChoice::Image),
+            ("--pull-policy", self.pull_policy.is_some()),
+            ("--pull-secret", !self.pull_secret.is_empty()),
+            ("--service-account", self.service_account.is_some()),
+            ("--priority-class", self.priority_class.is_some()),
+            ("--toleration", !self.toleration.is_empty()),
+            ("--annotation", !self.annotation.is_empty()),
+            ("--request", !self.request.is_empty()),
+            ("--limit", !self.limit.is_empty()),
+            ("--run-as-user", self.run_as_user.is_some()),
+            ("--pod-overrides", self.pod_overrides.is_some()),
+            ("--pod-deadline", self.pod_deadline.is_some()),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
+    }
+}
+
 /// `--request` or `--limit`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Amount {

@@ -157,7 +157,9 @@ fn a_saved_cluster_stands_for_its_options() {
     std::fs::create_dir(&config).unwrap();
     save(
         &config,
-        "prod:\n  racks: 'r1=n[1-4],r2=n[5-8]'\n  ssh-user: ops\nsmall:\n  hosts-file: [nodes.a, nodes.b]\nwrong:\n  colour: red\n",
+        "prod:\n  racks: 'r1=n[1-4],r2=n[5-8]'\n  ssh-user: ops\nsmall:\n  hosts-file: [nodes.a, nodes.b]\nwrong:\n  colour: red\n\
+         port:\n  ssh-port: x\nv4:\n  hosts: n[1-4]\n  ipv4: true\n  addresses: a\npods:\n  via: kubernetes\n  namespace: net\n  nodes: x\n  \
+         dial-ports: 1-2\n",
     );
     std::fs::write(config.join("nodes.a"), "n1\nn2\n").unwrap();
     std::fs::write(config.join("nodes.b"), "n3\nn4\n").unwrap();
@@ -177,7 +179,19 @@ fn a_saved_cluster_stands_for_its_options() {
         &["-c", "prod", "--racks", "x=n[1-2],y=n[3-4]"],
         &["--racks", "x=n[1-2],y=n[3-4]"],
     );
-    for (name, expected) in [("prd", "there are: prod"), ("wrong", "no option `colour`")] {
+    // The command line goes before what does not go with it.
+    let v4 = ["--hosts", "n[1-4]", "--racks", "x=n[1-2],y=n[3-4]", "-6"];
+    same(&["-c", "v4", "--racks", v4[3], "-6"], &v4);
+    same(
+        &["-c", "v4", "--racks", v4[3], "--network", "10.0.0.0/8"],
+        &v4[..4],
+    );
+    for (name, expected) in [
+        ("prd", "there are: pods, port, prod"),
+        ("wrong", "no option `colour`"),
+        ("port", "clusters.yaml: invalid value 'x' for '--ssh-port"),
+        ("pods", "--dial-ports is of --via slurm"),
+    ] {
         let out = run(&["-c", name]);
         assert_eq!(out.status.code(), Some(2));
         assert!(
@@ -186,6 +200,12 @@ fn a_saved_cluster_stands_for_its_options() {
             text(&out.stderr)
         );
     }
+    save(&config, "prod:\n  hosts: a\nprod:\n  hosts: b\n");
+    let twice = text(&run(&["-c", "prod"]).stderr);
+    assert!(
+        twice.contains("the key `prod` is there twice; keep one"),
+        "{twice}"
+    );
 }
 
 fn save(config: &Path, clusters: &str) {

@@ -34,3 +34,4 @@ mod top;
 mod two_hosts;
 mod watch;
 mod web;
+mod wrong_input;

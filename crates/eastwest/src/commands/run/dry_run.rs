@@ -3,6 +3,7 @@
 use super::args::RunArgs;
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, OutputFormat};
+use crate::preflight;
 use ew_model::{Inventory, Scenario, Stage};
 use ew_plan::estimate::{estimate_stage, fills_links};
 use std::process::ExitCode;
@@ -30,6 +31,9 @@ pub(in crate::commands) fn dry_run(
     args.show.put(&ew_report::dry_run(
         &plan, inventory, network, &bytes, &style,
     ))?;
+    if let Some(words) = preflight::over_budget(&plan, scenario) {
+        output::say(&words);
+    }
     let is_unknown = |(stage, bytes): (&Stage, &Option<u64>)| fills_links(stage) && bytes.is_none();
     if plan.stages.iter().zip(&bytes).any(is_unknown) {
         output::say("bytes are unknown without a line rate; state it with --expect-nic 10G");

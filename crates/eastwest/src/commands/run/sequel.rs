@@ -2,7 +2,7 @@
 
 use super::args::RunArgs;
 use super::drive::{conclude, drive};
-use crate::exit::{Failure, Outcome};
+use crate::exit::{self, Failure, Outcome};
 use crate::http::Endpoint;
 use crate::output;
 use crate::predecessor::Predecessor;
@@ -69,7 +69,7 @@ impl Sequel {
         args: &RunArgs,
         finished: &Finished,
     ) -> Outcome {
-        run_report::show(&finished.analysis, &args.show)?;
+        let is_shown = run_report::show_or_print(&finished.analysis, &args.show);
         self.push(finished).await;
         std::mem::take(&mut self.sinks).finish(&finished.analysis);
         let page = self.page.take();
@@ -77,7 +77,7 @@ impl Sequel {
         if let Some(page) = page.filter(|_| !finished.interrupted) {
             page.stay(args.live.quiet).await?;
         }
-        Ok(code)
+        Ok(if is_shown { code } else { exit::failed() })
     }
 
     async fn push(&mut self, finished: &Finished) {
