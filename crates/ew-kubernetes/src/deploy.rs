@@ -33,8 +33,6 @@ const ENDPOINT_LIMIT: Duration = Duration::from_secs(15);
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 /// The kind of Service without an address of its own.
 const HEADLESS: &str = "headless";
-/// Selects the pods of all runs.
-const OWN_PODS: &str = "app.kubernetes.io/name=eastwest";
 /// On a namespace that a run has made, so that a later run removes it when that one could not.
 const MADE_LABEL: &str = "eastwest-made";
 
@@ -86,7 +84,7 @@ impl Deployment {
             Err(error) => {
                 if removes_namespace {
                     // The refusal is what the user needs to read.
-                    let _ = delete_namespace(access).await;
+                    let _ = remove_made_namespace(access, &objects.run).await;
                 }
                 return Err(explain_missing_namespace(error, access));
             }
@@ -522,7 +520,7 @@ pub async fn remove_made_namespace(access: &Access, run: &str) -> Result<(), Rem
 /// Whether pods of another run than this one are in the namespace.
 async fn has_other_runs(access: &Access, run: &str) -> Result<bool, RemovalError> {
     let pods: Api<Pod> = Api::namespaced(access.client.clone(), &access.namespace);
-    let of_others = format!("{OWN_PODS},{RUN_LABEL}!={run}");
+    let of_others = format!("{RUN_LABEL},{RUN_LABEL}!={run}");
     let one = ListParams::default().labels(&of_others).limit(1);
     let found = pods.list(&one).await.map_err(RemovalError::Unknown)?;
     Ok(!found.items.is_empty())
