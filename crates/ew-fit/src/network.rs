@@ -193,12 +193,8 @@ impl Network {
             false => sums_as_reported(&fitted, &racks),
         };
         // Where rates are unknown, so is what flows should do.
-        let unexplained = match is_unknown {
-            true => UnexplainedPairs::default(),
-            false => {
-                super::pairs::unexplained(&mut search, &without_open_racks(&hypothesis, &racks))
-            }
-        };
+        let known = (!is_unknown).then(|| without_open_racks(&hypothesis, &racks));
+        let unexplained = known.map(|known| super::pairs::unexplained(&mut search, &known));
         let mut rack_pairs = views::rack_pairs(observations, &fitted, &racks);
         let limit = observations.run.plan.rate_limit.as_ref();
         if let Some(share) = limit.and_then(|limit| limit.of_line_rate) {
@@ -214,7 +210,7 @@ impl Network {
             classes,
             rack_pairs,
             pods,
-            unexplained,
+            unexplained: unexplained.unwrap_or_default(),
             flows: rounds.obs.len(),
             typical_loss: rounds.loss.typical_share(),
             scatter: rounds.scatter,
