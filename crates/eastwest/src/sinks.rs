@@ -59,6 +59,13 @@ pub(crate) fn parse_url(text: &str) -> anyhow::Result<Url> {
     })
 }
 
+impl Url {
+    /// Scheme and host: the rest may contain a secret.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+}
+
 impl std::fmt::Debug for Url {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.shown)

@@ -98,6 +98,32 @@ pub struct LaunchOptions {
     pub relay: RelayChoice,
 }
 
+impl Default for LaunchOptions {
+    /// What holds where nobody asked for anything.
+    fn default() -> Self {
+        Self {
+            build: String::new(),
+            data_ports: (5401, 5401),
+            tool_ports: (5301, 5399),
+            sample_interval_ns: 1_000_000_000,
+            offer_iperf3_port: None,
+            watched: BTreeSet::new(),
+            launch_limit: Duration::from_secs(20),
+            network: None,
+            require_all: false,
+            claimed_by: None,
+            force: false,
+            abort_command: None,
+            abort_limits: AbortLimits::DEFAULT,
+            max_bytes: None,
+            allow_wan: false,
+            max_rate: None,
+            syslog: false,
+            relay: RelayChoice::default(),
+        }
+    }
+}
+
 /// Whether hosts that are up hand the agents' program on to their neighbours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RelayChoice {

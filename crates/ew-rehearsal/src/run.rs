@@ -6,8 +6,7 @@ use crate::faults::Fault;
 use crate::process::{self, BUILD};
 use crate::world::{Seen, World};
 use ew_controller::{
-    AbortLimits, Job, LaunchOptions, Pauses, RelayChoice, RunError, Surroundings,
-    rehearse as rehearse_job,
+    Job, LaunchOptions, Pauses, RelayChoice, RunError, Surroundings, rehearse as rehearse_job,
 };
 use ew_fleet::{AgentCommand, FanOut, InProcess, InProcessLaunch, LaunchError, Launcher, Step};
 use ew_model::Host;
@@ -149,22 +148,10 @@ fn job(world: &Arc<World>) -> Job {
         options: LaunchOptions {
             build: BUILD.into(),
             data_ports: (crate::machine::DATA_PORT, crate::machine::DATA_PORT),
-            tool_ports: (5301, 5399),
             sample_interval_ns: SAMPLE_INTERVAL_NS,
-            offer_iperf3_port: None,
-            watched: BTreeSet::new(),
             launch_limit: LAUNCH_LIMIT,
-            network: None,
-            require_all: false,
-            claimed_by: None,
-            force: false,
-            abort_command: None,
-            abort_limits: AbortLimits::DEFAULT,
-            max_bytes: None,
-            allow_wan: false,
-            max_rate: None,
-            syslog: false,
             relay: RelayChoice::Never,
+            ..LaunchOptions::default()
         },
         runs_dir: PathBuf::new(),
         command: Vec::new(),

@@ -31,7 +31,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
 /// Racks whose uplinks lose packets at random. Of two racks the same flows cross both's.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let racks = (0..).map(RackId).zip(&case.network.racks);
-    let lost = |direction: &'_ RackDirection| direction.lost_shares.clone();
+    let lost = |direction: &RackDirection| direction.lost_shares.clone();
     let losing = racks.map(|(rack, directions)| (rack, directions.each_ref().map(lost)));
     let losing: Vec<(RackId, [Vec<f64>; 2])> = losing.collect();
     if let [(first, [out, into]), (second, [out_of_other, into_other])] = losing.as_slice() {

@@ -1,7 +1,6 @@
 //! For tests: hosts that are up, with the test in their agents' place.
 
 use super::{Member, Members, State};
-use crate::abort::AbortLimits;
 use crate::command::{Command, MAX_QUEUED_COMMANDS};
 use crate::fleet_event::FleetEvent;
 use crate::job::{Job, LaunchOptions, RelayChoice};
@@ -10,11 +9,10 @@ use ew_fleet::Local;
 use ew_model::inventory::{Host, HostId, Inventory};
 use ew_proto::clock::ClockEstimate;
 use ew_proto::controller_session::ControllerEvent;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 
 pub(crate) const CLOCK: ClockEstimate = ClockEstimate {
@@ -131,23 +129,7 @@ fn job(hosts: u8) -> Job {
 
 fn options() -> LaunchOptions {
     LaunchOptions {
-        build: String::new(),
-        data_ports: (5401, 5401),
-        tool_ports: (5301, 5399),
-        sample_interval_ns: 1_000_000_000,
-        offer_iperf3_port: None,
-        watched: BTreeSet::new(),
-        launch_limit: Duration::from_secs(20),
-        network: None,
-        require_all: false,
-        claimed_by: None,
-        force: false,
-        abort_command: None,
-        abort_limits: AbortLimits::DEFAULT,
-        max_bytes: None,
-        allow_wan: false,
-        max_rate: None,
-        syslog: false,
         relay: RelayChoice::Never,
+        ..LaunchOptions::default()
     }
 }

@@ -25,7 +25,7 @@ fn without_secrets(words: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 fn shown(url: &str) -> String {
-    parse_url(url).map_or_else(|_| "...".to_owned(), |url| format!("{url:?}"))
+    parse_url(url).map_or_else(|_| "...".to_owned(), |url| url.shown().to_owned())
 }
 
 #[cfg(test)]
