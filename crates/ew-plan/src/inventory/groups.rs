@@ -67,6 +67,8 @@ pub struct GroupSources {
     problem: Option<GroupsError>,
     /// Directories in which nothing was found.
     searched: Vec<PathBuf>,
+    /// Files nearer than the nearest groups.conf, which ClusterShell does not read for that.
+    passed_over: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -304,8 +306,16 @@ impl GroupSources {
         };
         LookupError {
             problem: format!("unknown group `{prefix}{group}`"),
-            remedy,
+            remedy: remedy + &self.without_groups_conf(),
         }
+    }
+
+    fn without_groups_conf(&self) -> String {
+        let advice = |path: &PathBuf| {
+            let path = path.display();
+            format!("\n{path} is not read, as in ClusterShell: it has no groups.conf next to it")
+        };
+        self.passed_over.iter().map(advice).collect()
     }
 }
 
@@ -322,6 +332,9 @@ impl GroupSources {
             self.searched = directories.iter().rev().cloned().collect();
             return Ok(());
         };
+        let nearer = directories.iter().rev().take_while(|d| *d != cfgdir);
+        let flat = nearer.map(|directory| directory.join("groups"));
+        self.passed_over = flat.filter(|path| path.exists()).collect();
         let mut config = Config::default();
         let mut config_path = None;
         for directory in directories {
@@ -621,6 +634,9 @@ mod tests {
         write(user.path(), "groups.d/local.cfg", "g: other\n");
         let load = || GroupSources::load(&environment(system.path(), Some(user.path())));
         assert_eq!(expand("@g", &load()).unwrap(), ["far"]);
+        let error = expand("@h", &load()).unwrap_err();
+        let near = user.path().join("groups").display().to_string();
+        assert!(error.remedy.contains(&format!("{near} is not read")), "{error}");
         write(user.path(), "groups.conf", "[Main]\ndefault: local\n");
         assert_eq!(expand("@g", &load()).unwrap(), ["near"]);
     }
