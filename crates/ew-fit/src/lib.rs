@@ -23,6 +23,7 @@ mod members;
 mod network;
 mod noise;
 mod obs;
+mod paced;
 mod pairs;
 mod pods;
 mod prices;

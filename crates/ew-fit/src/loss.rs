@@ -164,7 +164,7 @@ fn are_steady(hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
 }
 
 /// Flows that retransmit more than this are outliers.
-fn outlying_share(typical_share: f64) -> f64 {
+pub(super) fn outlying_share(typical_share: f64) -> f64 {
     LOSSY.max(TIMES_TYPICAL * typical_share)
 }
 

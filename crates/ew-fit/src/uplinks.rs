@@ -215,11 +215,10 @@ fn direction(
     let is_limit = is_sure && is_beyond_hashes(low, left);
     let is_one_path =
         fitted.rounds.paths.most == Some(1) || paths.is_some_and(|paths| paths.one_path() > SURE);
-    if is_limit && is_one_path && found.lost_shares.is_empty() {
-        // What loss leaves of many connections looks like what a full uplink carries. Of several
-        // paths one may be full while there is room on the others.
-        let way = [Direction::Tx, Direction::Rx][index];
-        found.lost_shares = loss::beside_room(fitted.rounds, fitted.hypothesis, rack, way);
+    // What loss leaves of many connections looks like what a full uplink carries. Of several paths
+    // one may be full while there is room on the others.
+    if is_one_path && found.lost_shares.is_empty() {
+        found.lost_shares = lost_beside_room(fitted, (rack, index), is_limit, &found);
     }
     if !is_limit || !found.lost_shares.is_empty() {
         found.leave_open(fitted, &sums, levels, (rack, index));
@@ -496,6 +495,32 @@ impl RackDirection {
         self.rounds = fullest.len();
         self.stage = most_common(fullest.iter().map(|sum| sum.stage));
     }
+}
+
+/// What flows through a rack's only uplink retransmit although it has room: none where nothing
+/// shows it.
+fn lost_beside_room(
+    fitted: &Fitted<'_>,
+    (rack, index): (usize, usize),
+    is_limit: bool,
+    found: &RackDirection,
+) -> Vec<f64> {
+    let rounds = fitted.rounds;
+    let way = [Direction::Tx, Direction::Rx][index];
+    let isolated = match is_limit {
+        true => loss::beside_room(rounds, fitted.hypothesis, rack, way),
+        false => Vec::new(),
+    };
+    if !isolated.is_empty() {
+        return isolated;
+    }
+    let limit = found.capacity.filter(|_| is_limit);
+    let paced = rounds.paced[rack][index].lost_beside_room(
+        loss::outlying_share(rounds.loss.typical_share()),
+        found.carried_bits_per_sec,
+        limit.map(|limit| limit.value),
+    );
+    paced.to_vec()
 }
 
 fn lost_shares(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<f64> {

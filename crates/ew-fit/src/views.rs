@@ -93,12 +93,14 @@ fn pair(
     let ramp = sums.ramps.get(&(from, to));
     let carried = across.map(|across| across.value);
     let limit = narrower(out, into);
+    let is_lossy = !out.lost_shares.is_empty() || !into.lost_shares.is_empty();
+    let is_reached = carried.is_some_and(|carried| carried > FULL * asked);
     let limited = match limit {
         Some(limit) if capacity(limit) < (1.0 - MIN_EFFECT) * asked => Some(true),
+        _ if is_reached => Some(false),
+        _ if is_lossy => None,
         _ if out.reach == Reach::NotLimiting || into.reach == Reach::NotLimiting => Some(false),
-        _ => carried
-            .filter(|carried| *carried > FULL * asked)
-            .map(|_| false),
+        _ => None,
     };
     let oversubscription = match (limited, limit) {
         (Some(true), Some(limit)) => limit
@@ -123,7 +125,10 @@ fn pair(
             .zip(typical)
             .map(|(limit, nic)| capacity(limit) / nic),
         uplink_bits_per_sec: limit.filter(|_| is_limited).map(capacity),
-        details: limited.is_none().then_some(why_open(fitted)),
+        details: limited.is_none().then_some(match is_lossy {
+            true => Undetermined::Lossy,
+            false => why_open(fitted),
+        }),
         ..empty(from, to)
     }
 }

@@ -797,6 +797,8 @@ pub enum Undetermined {
     NotMeasured,
     /// Nothing asked as much of it as its hosts can do.
     NotLoaded,
+    /// It loses packets at random, so that what crosses it shows what loss leaves.
+    Lossy,
     /// Only single connections crossed it, of which several may have shared one of its paths.
     SingleConnections,
     /// The hosts' rates are so far below line rate that more was not asked of it.

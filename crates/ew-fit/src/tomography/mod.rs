@@ -25,7 +25,7 @@ pub use traces::Traces;
 use crate::{ANYTHING, Direction, Network};
 use connections::{Judged, Key, PACE, Seen, connections_of};
 use ew_evidence::criteria::{
-    ALIKE, EQUAL, FAULT_ODDS, FULL, LOSSY_UNLOADED, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL,
+    ALIKE, EQUAL, FAULT_ODDS, FULL, LOSSY, LOSSY_UNLOADED, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL,
 };
 use ew_evidence::observations::{Observations, RoundView, StageView};
 use ew_evidence::quality::{LITTLE_STARVATION, starvation};
@@ -148,6 +148,10 @@ impl Connection {
             }
         }
     }
+
+    fn loss(&self) -> f64 {
+        self.lost / self.segments.max(1.0)
+    }
 }
 
 /// Share of segments that is typically retransmitted: by all but the worst quarter of the
@@ -163,9 +167,8 @@ fn typical_loss(connections: &BTreeMap<Key, Connection>, traces: &Traces) -> f64
     let mut shares: Vec<f64> = routers.values().map(|all| loss_of(all)).collect();
     shares.sort_by(f64::total_cmp);
     let middle = shares.get(shares.len().saturating_sub(1) / 2);
-    let share = |one: &&Connection| one.lost / one.segments.max(1.0);
     let mut all: Vec<&Connection> = connections.values().collect();
-    all.sort_by(|a, b| share(a).total_cmp(&share(b)));
+    all.sort_by(|a, b| a.loss().total_cmp(&b.loss()));
     all.truncate(all.len() - all.len() / 4);
     middle.map_or(1.0, |share| *share).min(loss_of(&all))
 }
@@ -547,16 +550,21 @@ fn judge(
     connections: &BTreeMap<Key, Connection>,
     badness: Badness,
 ) -> Vec<Judged> {
-    let inventory = observations.inventory();
+    let racks_of = |key: &Key| observations.inventory().racks_between(key.src, key.dst);
+    let lossy = lossy_ways(connections, racks_of);
     let judged = connections.iter().filter_map(|(key, connection)| {
-        let racks = inventory.racks_between(key.src, key.dst)?;
+        let racks = racks_of(key)?;
         let rounds = connection.of_pace.len();
+        let is_bad = match lossy.get(&racks) {
+            Some(share) => connection.loss() > TIMES_TYPICAL * share,
+            None => connection.is_bad(badness),
+        };
         (rounds >= badness.min_rounds()).then(|| Judged {
             src: key.src,
             dst: key.dst,
             racks,
             via: traces.via(key),
-            is_bad: connection.is_bad(badness),
+            is_bad,
             of_pace: median(&connection.of_pace).unwrap_or(1.0),
             retransmitted: median(&connection.retransmitted).unwrap_or(0.0),
             segments: connection.segments,
@@ -570,6 +578,24 @@ fn judge(
         .into_iter()
         .filter(|one| !is_host(one.src) && !is_host(one.dst))
         .collect()
+}
+
+/// From which rack to which nearly all connections lose so much that it makes them slow, and what
+/// their better ones lose. There all paths are alike, and only what loses far more shows another.
+fn lossy_ways(
+    connections: &BTreeMap<Key, Connection>,
+    racks_of: impl Fn(&Key) -> Option<(usize, usize)>,
+) -> BTreeMap<(usize, usize), f64> {
+    let mut ways: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
+    for (key, connection) in connections {
+        if let Some(racks) = racks_of(key) {
+            ways.entry(racks).or_default().push(connection.loss());
+        }
+    }
+    let better = ways
+        .into_iter()
+        .filter_map(|(racks, losses)| Some((racks, quantile(&losses, MANY)?)));
+    better.filter(|(_, share)| *share > LOSSY).collect()
 }
 
 fn bad_hosts(judged: &[Judged]) -> BTreeSet<HostId> {

@@ -636,7 +636,10 @@ mod tests {
         assert_eq!(expand("@g", &load()).unwrap(), ["far"]);
         let error = expand("@h", &load()).unwrap_err();
         let near = user.path().join("groups").display().to_string();
-        assert!(error.remedy.contains(&format!("{near} is not read")), "{error}");
+        assert!(
+            error.remedy.contains(&format!("{near} is not read")),
+            "{error}"
+        );
         write(user.path(), "groups.conf", "[Main]\ndefault: local\n");
         assert_eq!(expand("@g", &load()).unwrap(), ["near"]);
     }

@@ -29,6 +29,7 @@ pub(crate) fn undetermined(why: Undetermined) -> String {
     match why {
         Undetermined::NotMeasured => "not measured".into(),
         Undetermined::NotLoaded => "nothing asked as much of it as its hosts can do".into(),
+        Undetermined::Lossy => "it loses packets".into(),
         Undetermined::SingleConnections => "single connections do not show it".into(),
         Undetermined::TestedUpTo { share } => {
             format!("tested up to {:.0}% of line rate", 100.0 * share)

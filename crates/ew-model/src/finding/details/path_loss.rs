@@ -19,7 +19,7 @@ pub struct LossyUplinks {
     pub retransmitted_share: f64,
     /// The same of isolated flows, intra-rack or cross-rack, whichever lose less.
     pub typical_share: f64,
-    /// Isolated flows that show it.
+    /// Flows that show it: isolated, or all at half load.
     pub flows: usize,
 }
 

@@ -24,7 +24,7 @@ impl Entry for LossyUplinks {
             format!(
                 "{name}: median {} of segments retransmitted by {} that fill nothing",
                 percent(self.retransmitted_share),
-                plural(self.flows, "isolated flow")
+                plural(self.flows, "flow")
             ),
             format!(
                 "flows.parquet: src_rack or dst_rack = {name}, retransmits less spurious_retransmits, against tx_bytes over send_mss_bytes"

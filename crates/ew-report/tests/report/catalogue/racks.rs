@@ -11,6 +11,7 @@ fn by_every_reason() {
     let reasons = [
         Undetermined::NotMeasured,
         Undetermined::NotLoaded,
+        Undetermined::Lossy,
         Undetermined::SingleConnections,
         Undetermined::TestedUpTo { share: 0.756 },
     ];
