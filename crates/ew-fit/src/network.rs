@@ -111,6 +111,9 @@ pub struct Network {
     pub isolated: Vec<Isolated>,
     /// Per rack: out, in.
     pub racks: Vec<[RackDirection; 2]>,
+    /// From which rack to which nearly all connections lose so much at light load that it makes
+    /// them slow, and the share that three quarters of them lose at least.
+    pub(crate) lossy_ways: BTreeMap<(usize, usize), f64>,
     /// Every ordered pair.
     pub rack_pairs: Vec<RackPairAnalysis>,
     /// Pods that limit their racks.
@@ -146,6 +149,7 @@ impl Network {
             classes: Vec::new(),
             isolated: Vec::new(),
             racks: Vec::new(),
+            lossy_ways: BTreeMap::new(),
             rack_pairs: views::unknown_pairs(observations),
             pods: Vec::new(),
             unexplained: UnexplainedPairs::default(),
@@ -208,6 +212,7 @@ impl Network {
             quality,
             typical: largest.map(|(rate, _)| *rate),
             classes,
+            lossy_ways: rounds.paced.lossy_ways(),
             rack_pairs,
             pods,
             unexplained: unexplained.unwrap_or_default(),

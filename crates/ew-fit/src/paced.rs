@@ -1,90 +1,190 @@
-//! What racks' uplinks carry, and lose, in rounds whose flows are paced below what hosts can do.
+//! What racks' uplinks carry, and lose, in the stages that load all paths in part.
+//!
+//! At half load nothing is full by chance: what nearly all connections lose there, their way loses,
+//! unless it is so narrow that half load fills it.
 
 use super::obs::retransmitted_share;
-use ew_evidence::criteria::{LEAST_FILL, MANY, MIN_EFFECT, MIN_SEEN};
+use super::tomography::{Key, connections_of};
+use ew_evidence::criteria::{LEAST_FILL, LOSSY, MANY, MIN_EFFECT, MIN_SEEN};
 use ew_evidence::observations::Observations;
 use ew_evidence::quality::{LITTLE_STARVATION, Quality, starvation};
+use ew_model::HostId;
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
+use ew_model::workload::Workload;
 use ew_stats::{median, quantile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Of all racks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Paced {
+    /// Of every rack, out and in.
+    directions: Vec<[Direction; 2]>,
+    /// From which rack to which at light load.
+    ways: BTreeMap<(usize, usize), Connections>,
+}
 
 /// One direction of a rack's uplinks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Paced {
+struct Direction {
     /// Bits per second of all its flows, per round, by the share of line rate that they are paced
     /// to, in per mille.
     sums: BTreeMap<u32, Vec<f64>>,
-    /// Shares of segments that its flows retransmit at half load and less, where nothing is full by
-    /// chance.
+    /// At light load: shares of segments that its flows retransmit, and their ends.
     lost: Vec<f64>,
+    ends: [BTreeSet<HostId>; 2],
+}
+
+/// Segments that connections sent, and of them lost, over all rounds.
+#[derive(Clone, Debug, Default)]
+struct Connections(BTreeMap<Key, (f64, f64)>);
+
+/// What else is known of one direction of a rack's uplinks.
+pub(super) struct Uplinks {
+    pub(super) rack: usize,
+    /// Out is 0, in is 1.
+    pub(super) index: usize,
+    pub(super) is_one_path: bool,
+    /// The max that was carried in a round.
+    pub(super) most_bits_per_sec: f64,
+    /// What full rounds carry, where they limit.
+    pub(super) limit_bits_per_sec: Option<f64>,
+}
+
+/// Half of what the hosts can carry, or less: nothing is full by chance, nor for a moment.
+pub(super) fn is_light(workload: &Workload) -> bool {
+    let load = workload.pace.measured_share;
+    load.is_some_and(|load| load <= 0.5)
 }
 
 impl Paced {
-    /// What its flows retransmit at light load, where nearly all of them retransmit more than
-    /// `outlying_share` though the uplinks had room: at most they carried `most`, and where they
-    /// limit, `limit`. None where that is not so.
-    pub(super) fn lost_beside_room(
-        &self,
-        outlying_share: f64,
-        most_bits_per_sec: f64,
-        limit_bits_per_sec: Option<f64>,
-    ) -> &[f64] {
-        let least = quantile(&self.lost, MANY).filter(|_| self.lost.len() >= MIN_SEEN);
-        let all_lose = least.is_some_and(|share| share > outlying_share);
-        let light = self.sums.first_key_value();
-        let light = light.and_then(|(_, sums)| median(sums));
-        let has_room = light.is_some_and(|sum| sum < LEAST_FILL * most_bits_per_sec);
-        // What is full carries the same whatever is asked of it.
-        let is_exceeded = |limit: f64| {
-            let sums = self.sums.values().filter_map(|sums| median(sums));
-            sums.fold(0.0, f64::max) > (1.0 + MIN_EFFECT) * limit
+    pub(super) fn of(observations: &Observations<'_>, quality: &Quality) -> Self {
+        let racks = observations.inventory().racks.len();
+        let mut all = Self {
+            directions: vec![<[Direction; 2]>::default(); racks],
+            ways: BTreeMap::new(),
         };
-        match all_lose && (has_room || limit_bits_per_sec.is_some_and(is_exceeded)) {
-            true => &self.lost,
+        for (index, view) in observations.stages.iter().enumerate() {
+            if !matches!(view.stage.pattern, Pattern::Paths { .. }) {
+                continue;
+            }
+            let rounds = view.rounds.iter().enumerate();
+            for (_, round) in rounds.filter(|(at, _)| !quality.is_void(index, *at)) {
+                let flows = round.records.iter().zip(starvation(round));
+                let flows: Vec<(&FlowRecord, f64)> =
+                    flows.map(|(row, starved)| (*row, starved)).collect();
+                all.take(observations, &view.stage.workload, &flows);
+            }
+        }
+        all
+    }
+
+    /// A round's flows, with the starvation of each.
+    fn take(
+        &mut self,
+        observations: &Observations<'_>,
+        workload: &Workload,
+        flows: &[(&FlowRecord, f64)],
+    ) {
+        let Some(load) = workload.pace.measured_share else {
+            return;
+        };
+        let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        for (row, starved) in flows {
+            let racks = observations.inventory().racks_between(row.src, row.dst);
+            let Some((from, to)) = racks else {
+                continue;
+            };
+            let shows_loss = is_light(workload) && *starved < LITTLE_STARVATION;
+            for (rack, index) in [(from, 0), (to, 1)] {
+                *sums.entry((rack, index)).or_default() += row.bits_per_sec().unwrap_or_default();
+                if shows_loss {
+                    self.directions[rack][index].take(row);
+                }
+            }
+            if shows_loss {
+                self.ways.entry((from, to)).or_default().take(row);
+            }
+        }
+        for ((rack, index), sum) in sums {
+            let of_loads = &mut self.directions[rack][index].sums;
+            let per_mille = (1000.0 * load).round() as u32;
+            of_loads.entry(per_mille).or_default().push(sum);
+        }
+    }
+
+    /// From which rack to which nearly all connections lose so much that it makes them slow, and
+    /// what the better ones lose.
+    pub(super) fn lossy_ways(&self) -> BTreeMap<(usize, usize), f64> {
+        let better = |(racks, connections): (&(usize, usize), &Connections)| {
+            let share = connections.better_share()?;
+            (share > LOSSY).then_some((*racks, share))
+        };
+        self.ways.iter().filter_map(better).collect()
+    }
+
+    /// What flows retransmit at light load, where nearly all retransmit more than `outlying_share`
+    /// though the uplinks had room. None where that is not so.
+    pub(super) fn lost_beside_room(&self, uplinks: &Uplinks, outlying_share: f64) -> &[f64] {
+        let own = &self.directions[uplinks.rack][uplinks.index];
+        // Of several paths one may be full, which a part of each flow's connections loses on.
+        let all_lose = match uplinks.is_one_path {
+            true => quantile(&own.lost, MANY).is_some_and(|share| share > outlying_share),
+            false => self.every_way_loses(uplinks, outlying_share),
+        };
+        match all_lose && own.is_of_several_hosts() && own.had_room(uplinks) {
+            true => &own.lost,
             false => &[],
         }
     }
 
-    /// The flows of a round that are paced to a share of line rate, with the starvation of each.
-    fn take(&mut self, load: f64, flows: &[(&FlowRecord, f64)]) {
-        let rates = flows.iter().filter_map(|(row, _)| row.bits_per_sec());
-        let of_load = self.sums.entry((1000.0 * load).round() as u32);
-        of_load.or_default().push(rates.sum());
-        if load <= 0.5 {
-            let with_cpu = (flows.iter()).filter(|(_, starved)| *starved < LITTLE_STARVATION);
-            let shares = with_cpu.filter_map(|(row, _)| retransmitted_share(row));
-            self.lost.extend(shares);
-        }
+    fn every_way_loses(&self, uplinks: &Uplinks, outlying_share: f64) -> bool {
+        let is_own = |(from, to): (usize, usize)| [from, to][uplinks.index] == uplinks.rack;
+        let mut own = self.ways.iter().filter(|(racks, _)| is_own(**racks));
+        let loses = |connections: &Connections| {
+            let share = connections.better_share();
+            share.is_some_and(|share| share > outlying_share)
+        };
+        own.all(|(_, connections)| loses(connections))
     }
 }
 
-/// Of every rack, out and in, by the stages that load all paths in part.
-pub(super) fn of_racks(observations: &Observations<'_>, quality: &Quality) -> Vec<[Paced; 2]> {
-    let inventory = observations.inventory();
-    let mut all = vec![<[Paced; 2]>::default(); inventory.racks.len()];
-    for (index, view) in observations.stages.iter().enumerate() {
-        let is_paths = matches!(view.stage.pattern, Pattern::Paths { .. });
-        let load = view.stage.workload.pace.measured_share;
-        let Some(load) = load.filter(|_| is_paths) else {
-            continue;
-        };
-        let rounds = view.rounds.iter().enumerate();
-        for (_, round) in rounds.filter(|(at, _)| !quality.is_void(index, *at)) {
-            let mut ways: BTreeMap<(usize, usize), Vec<(&FlowRecord, f64)>> = BTreeMap::new();
-            for (row, starved) in round.records.iter().zip(starvation(round)) {
-                let racks = inventory.racks_between(row.src, row.dst);
-                for way in racks
-                    .into_iter()
-                    .flat_map(|(from, to)| [(from, 0), (to, 1)])
-                {
-                    ways.entry(way).or_default().push((*row, starved));
-                }
-            }
-            for ((rack, way), flows) in ways {
-                all[rack][way].take(load, &flows);
-            }
+impl Direction {
+    fn take(&mut self, row: &FlowRecord) {
+        self.lost.extend(retransmitted_share(row));
+        self.ends[0].insert(row.src);
+        self.ends[1].insert(row.dst);
+    }
+
+    /// At both ends: a lone host's own link may be meant as well.
+    fn is_of_several_hosts(&self) -> bool {
+        self.lost.len() >= MIN_SEEN && self.ends.iter().all(|hosts| hosts.len() > 1)
+    }
+
+    fn had_room(&self, uplinks: &Uplinks) -> bool {
+        let sums = || self.sums.values().filter_map(|sums| median(sums));
+        let is_room = |light: f64| light < LEAST_FILL * uplinks.most_bits_per_sec;
+        // What is full carries the same whatever is asked of it.
+        let is_exceeded = |limit: f64| sums().fold(0.0, f64::max) > (1.0 + MIN_EFFECT) * limit;
+        sums().next().is_some_and(is_room) || uplinks.limit_bits_per_sec.is_some_and(is_exceeded)
+    }
+}
+
+impl Connections {
+    fn take(&mut self, row: &FlowRecord) {
+        for seen in connections_of(row) {
+            let (segments, lost) = self.0.entry(seen.key).or_default();
+            *segments += seen.segments;
+            *lost += seen.lost;
         }
     }
-    all
+
+    /// What three quarters of them lose at least.
+    fn better_share(&self) -> Option<f64> {
+        let shares = self.0.values();
+        let shares: Vec<f64> = shares
+            .map(|(segments, lost)| lost / segments.max(1.0))
+            .collect();
+        quantile(&shares, MANY)
+    }
 }

@@ -4,7 +4,7 @@
 use super::loss_index::Index;
 use super::noise::ISOLATED_SIGMA;
 use super::obs::{Obs, has_many_streams, obs};
-use super::paced::{self, Paced};
+use super::paced::Paced;
 use ew_evidence::criteria::{MANY, MIN_EFFECT, MIN_SAMPLES, NEGLIGIBLE, SURE};
 use ew_evidence::observations::Observations;
 use ew_evidence::quality::{LITTLE_STARVATION, Quality, starvation};
@@ -109,8 +109,7 @@ pub struct Rounds {
     /// cross-rack connections in a round.
     pub(super) open: Vec<f64>,
     pub(super) loss: Index,
-    /// Of every rack, out and in.
-    pub(super) paced: Vec<[Paced; 2]>,
+    pub(super) paced: Paced,
     /// Spread of the logarithm of what isolated intra-rack flows do of what their hosts can, over
     /// all of them.
     pub(super) scatter: f64,
@@ -146,7 +145,7 @@ impl Rounds {
             asks_capacity: false,
             open: vec![1.0; 2 * inventory.hosts.len()],
             loss: Index::default(),
-            paced: paced::of_racks(observations, quality),
+            paced: Paced::of(observations, quality),
             scatter: ISOLATED_SIGMA,
         };
         for (index, stage) in observations.stages.iter().enumerate() {

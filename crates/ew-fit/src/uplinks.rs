@@ -12,6 +12,7 @@ use super::loss;
 use super::members::Posterior;
 use super::noise::{HALF_STARVED, LITTLE_STARVATION};
 use super::obs::has_many_streams;
+use super::paced;
 use super::rounds::{Round, Rounds};
 use ew_evidence::criteria::{
     ALIKE, FULL, LEAST_FILL, MIN_EFFECT, MIN_SEEN, NEGLIGIBLE, SLOW, SURE,
@@ -215,10 +216,10 @@ fn direction(
     let is_limit = is_sure && is_beyond_hashes(low, left);
     let is_one_path =
         fitted.rounds.paths.most == Some(1) || paths.is_some_and(|paths| paths.one_path() > SURE);
-    // What loss leaves of many connections looks like what a full uplink carries. Of several paths
-    // one may be full while there is room on the others.
-    if is_one_path && found.lost_shares.is_empty() {
-        found.lost_shares = lost_beside_room(fitted, (rack, index), is_limit, &found);
+    // What loss leaves of many connections looks like what a full uplink carries.
+    if found.lost_shares.is_empty() {
+        let known = (is_one_path, is_limit);
+        found.lost_shares = lost_beside_room(fitted, &found, known, (rack, index));
     }
     if !is_limit || !found.lost_shares.is_empty() {
         found.leave_open(fitted, &sums, levels, (rack, index));
@@ -497,17 +498,17 @@ impl RackDirection {
     }
 }
 
-/// What flows through a rack's only uplink retransmit although it has room: none where nothing
-/// shows it.
+/// What flows through a rack's uplinks retransmit although these have room: none where nothing
+/// shows it. Single flows show it of one path only: of several one may be full.
 fn lost_beside_room(
     fitted: &Fitted<'_>,
-    (rack, index): (usize, usize),
-    is_limit: bool,
     found: &RackDirection,
+    (is_one_path, is_limit): (bool, bool),
+    (rack, index): (usize, usize),
 ) -> Vec<f64> {
     let rounds = fitted.rounds;
     let way = [Direction::Tx, Direction::Rx][index];
-    let isolated = match is_limit {
+    let isolated = match is_one_path && is_limit {
         true => loss::beside_room(rounds, fitted.hypothesis, rack, way),
         false => Vec::new(),
     };
@@ -515,12 +516,15 @@ fn lost_beside_room(
         return isolated;
     }
     let limit = found.capacity.filter(|_| is_limit);
-    let paced = rounds.paced[rack][index].lost_beside_room(
-        loss::outlying_share(rounds.loss.typical_share()),
-        found.carried_bits_per_sec,
-        limit.map(|limit| limit.value),
-    );
-    paced.to_vec()
+    let uplinks = paced::Uplinks {
+        rack,
+        index,
+        is_one_path,
+        most_bits_per_sec: found.carried_bits_per_sec,
+        limit_bits_per_sec: limit.map(|limit| limit.value),
+    };
+    let outlying = loss::outlying_share(rounds.loss.typical_share());
+    rounds.paced.lost_beside_room(&uplinks, outlying).to_vec()
 }
 
 fn lost_shares(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<f64> {

@@ -345,23 +345,37 @@ fn a_stages_median_is_not_its_slowest_flow() {
     assert_eq!(checked[0].is_met, Some(true), "{checked:?}");
 }
 
-/// Loss of a rack's uplinks is no oversubscription, though many connections get less together than
-/// hosts can do, nor a path of many: of two racks half of all connections lose, of four a quarter.
-/// What comes into the rack is not lost on its way out. Racks of eight have no isolated cross-rack
-/// flows.
+/// Loss of all of a rack's uplinks is no oversubscription, though many connections get less
+/// together than hosts can do, nor one bad path: of two racks half of all connections lose, of four
+/// a quarter. What comes into the rack is not lost on its way out. Racks of eight have no isolated
+/// cross-rack flows.
 #[test]
 fn loss_on_uplinks_is_told_from_oversubscription() {
     let shares = [0.005, 0.02, 0.1];
-    let cases = [(4, 6), (2, 6), (4, 8), (2, 16)].map(|racks| shares.map(|share| (racks, share)));
-    for (racks, loss_share) in cases.into_iter().flatten() {
-        let mut topology = oversubscribed_racks(racks.1, &vec![1; racks.0]);
-        topology.racks[1].paths[0].up.loss_share = loss_share;
-        let case = format!("{racks:?}, {loss_share}");
+    let cases = [
+        (4, 6, 1),
+        (2, 6, 1),
+        (4, 8, 1),
+        (2, 16, 1),
+        (2, 8, 2),
+        (4, 8, 4),
+    ];
+    let cases = cases.map(|network| shares.map(|share| (network, share)));
+    for ((racks, hosts, paths), loss_share) in cases.into_iter().flatten() {
+        let mut topology = oversubscribed_racks(hosts, &vec![1; racks]);
+        for rack in &mut topology.racks {
+            let each = PathSpec::healthy(hosts * NIC_BITS_PER_SEC / paths);
+            rack.paths = (0..paths).map(|_| each.clone()).collect();
+        }
+        for path in &mut topology.racks[1].paths {
+            path.up.loss_share = loss_share;
+        }
+        let case = format!("{racks} racks of {hosts}, {paths} paths, {loss_share}");
         let lossy = only_fault(&topology, &case);
         let Details::LossyUplinks(lossy) = lossy else {
             panic!("{case}: {lossy:#?}");
         };
-        let (rack, directions) = match racks.0 {
+        let (rack, directions) = match racks {
             2 => (RackId(0), Directions::Rx),
             _ => (RackId(1), Directions::Tx),
         };

@@ -5,11 +5,11 @@ use ew_model::record::FlowRecord;
 use std::net::IpAddr;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) src: HostId,
-    pub(super) dst: HostId,
+pub(crate) struct Key {
+    pub(crate) src: HostId,
+    pub(crate) dst: HostId,
     /// Source and destination port of the opening end.
-    pub(super) ports: (u16, u16),
+    pub(crate) ports: (u16, u16),
 }
 
 /// A judged connection.
@@ -33,13 +33,13 @@ pub(super) struct Judged {
 pub(super) const PACE: f64 = 0.75;
 
 /// A connection in one round.
-pub(super) struct Seen {
-    pub(super) key: Key,
+pub(crate) struct Seen {
+    pub(crate) key: Key,
     /// Bytes per nanosecond.
-    pub(super) rate: f64,
-    pub(super) segments: f64,
+    pub(crate) rate: f64,
+    pub(crate) segments: f64,
     /// Retransmitted.
-    pub(super) lost: f64,
+    pub(crate) lost: f64,
 }
 
 impl Seen {
@@ -54,7 +54,7 @@ impl Seen {
 }
 
 /// Every connection of a flow.
-pub(super) fn connections_of(row: &FlowRecord) -> Vec<Seen> {
+pub(crate) fn connections_of(row: &FlowRecord) -> Vec<Seen> {
     let (Some(sender), Some(receiver)) = (&row.sender, &row.receiver) else {
         return Vec::new();
     };

@@ -17,15 +17,17 @@ mod scope;
 mod traces;
 
 pub use black_hole::BlackHole;
+pub(crate) use connections::{Key, connections_of};
 pub use lost::{LostLocation, LostMember, short_racks};
 pub use members::BadMember;
 pub use scope::Scope;
 pub use traces::Traces;
 
+use crate::paced::is_light;
 use crate::{ANYTHING, Direction, Network};
-use connections::{Judged, Key, PACE, Seen, connections_of};
+use connections::{Judged, PACE, Seen};
 use ew_evidence::criteria::{
-    ALIKE, EQUAL, FAULT_ODDS, FULL, LOSSY, LOSSY_UNLOADED, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL,
+    ALIKE, EQUAL, FAULT_ODDS, FULL, LOSSY_UNLOADED, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL,
 };
 use ew_evidence::observations::{Observations, RoundView, StageView};
 use ew_evidence::quality::{LITTLE_STARVATION, starvation};
@@ -34,7 +36,7 @@ use ew_model::analysis::{RackAnalysis, RackPath};
 use ew_model::record::FlowRecord;
 use ew_model::run::Run;
 use ew_model::scenario::Pattern;
-use ew_model::workload::{Pace, Workload};
+use ew_model::workload::Pace;
 use ew_stats::{median, poisson_at_least, quantile};
 use loads::Loads;
 use members::Stratum;
@@ -262,12 +264,6 @@ fn keeps_pace(run: &Run, stage: &StageView<'_>, row: &FlowRecord, seen: &[Seen])
     is_light(workload) && kept.is_some_and(|(rate, pace)| rate * seen.len() as f64 >= FULL * pace)
 }
 
-/// Half of what the hosts can carry, or less: nothing is full by chance, nor for a moment.
-fn is_light(workload: &Workload) -> bool {
-    let load = workload.pace.measured_share;
-    load.is_some_and(|load| load <= 0.5)
-}
-
 /// By their shares of the connections, and by name.
 fn bad_paths(
     observations: &Observations<'_>,
@@ -450,12 +446,13 @@ fn of_routers(
     let ways = rows.filter_map(|((row, is_isolated), starved)| {
         let racks = rack(row.src).zip(rack(row.dst));
         let is_slow = network.is_slow(row.src) || network.is_slow(row.dst);
+        let is_lossy = network.lossy_ways.contains_key(&racks?);
         let key = connections_of(row).first()?.key;
         Some(Way {
             row,
             racks: racks.filter(|(from, to)| from != to)?,
             via: traces.via(&key),
-            is_fit: *is_isolated && starved < LITTLE_STARVATION && !is_slow,
+            is_fit: *is_isolated && starved < LITTLE_STARVATION && !is_slow && !is_lossy,
         })
     });
     let mut routers: BTreeMap<(usize, Option<IpAddr>), Vec<Way<'_>>> = BTreeMap::new();
@@ -551,11 +548,11 @@ fn judge(
     badness: Badness,
 ) -> Vec<Judged> {
     let racks_of = |key: &Key| observations.inventory().racks_between(key.src, key.dst);
-    let lossy = lossy_ways(connections, racks_of);
     let judged = connections.iter().filter_map(|(key, connection)| {
         let racks = racks_of(key)?;
         let rounds = connection.of_pace.len();
-        let is_bad = match lossy.get(&racks) {
+        let is_bad = match network.lossy_ways.get(&racks) {
+            // All paths are alike there, and only what loses far more shows another.
             Some(share) => connection.loss() > TIMES_TYPICAL * share,
             None => connection.is_bad(badness),
         };
@@ -578,24 +575,6 @@ fn judge(
         .into_iter()
         .filter(|one| !is_host(one.src) && !is_host(one.dst))
         .collect()
-}
-
-/// From which rack to which nearly all connections lose so much that it makes them slow, and what
-/// their better ones lose. There all paths are alike, and only what loses far more shows another.
-fn lossy_ways(
-    connections: &BTreeMap<Key, Connection>,
-    racks_of: impl Fn(&Key) -> Option<(usize, usize)>,
-) -> BTreeMap<(usize, usize), f64> {
-    let mut ways: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
-    for (key, connection) in connections {
-        if let Some(racks) = racks_of(key) {
-            ways.entry(racks).or_default().push(connection.loss());
-        }
-    }
-    let better = ways
-        .into_iter()
-        .filter_map(|(racks, losses)| Some((racks, quantile(&losses, MANY)?)));
-    better.filter(|(_, share)| *share > LOSSY).collect()
 }
 
 fn bad_hosts(judged: &[Judged]) -> BTreeSet<HostId> {
