@@ -385,6 +385,53 @@ fn loss_on_uplinks_is_told_from_oversubscription() {
     }
 }
 
+/// On fast links TCP swings so often that its rates are steady whatever it loses.
+#[test]
+fn loss_on_a_fast_hosts_link_is_named() {
+    for (seed, loss_share) in (1..).zip([0.003, 0.01, 0.05]) {
+        let mut topology = oversubscribed(&[1, 1]);
+        for rack in &mut topology.racks {
+            for host in &mut rack.hosts {
+                host.nic = NicSpec::healthy(10 * NIC_BITS_PER_SEC);
+            }
+            rack.paths = vec![PathSpec::healthy(60 * NIC_BITS_PER_SEC)];
+        }
+        let slow = &mut topology.racks[1].hosts[2].nic;
+        (slow.tx_loss_share, slow.rx_loss_share) = (loss_share, loss_share);
+        let plan = qualify_plan(seed, &topology);
+        let analysis = ew_analyze::analyze(&simulate(&topology, &plan, seed, &Noise::default()));
+        let findings = ew_report::in_words(&analysis).findings.into_iter();
+        let faults = findings.filter(|finding| finding.severity == Severity::Fault);
+        let faults: Vec<String> = faults.map(|finding| finding.sentence).collect();
+        let is_named = |sentence: &String| {
+            sentence.starts_with("r2h3: ") && sentence.contains("Cause: random loss")
+        };
+        assert!(
+            faults.len() == 1 && faults.iter().all(is_named),
+            "{loss_share}: {faults:#?}"
+        );
+    }
+}
+
+/// All paths of a rack with narrow uplinks are slow next to other racks', and none of them is bad.
+#[test]
+fn of_a_rack_with_narrow_uplinks_no_path_is_bad() {
+    for (seed, ratio) in (1..).zip([2, 3, 3, 4, 6]) {
+        let mut topology = oversubscribed_racks(12, &[1, ratio, 1, 1]);
+        for rack in &mut topology.racks {
+            let mut each = rack.paths[0].clone();
+            each.up.rate_bits_per_sec /= 4;
+            each.down.rate_bits_per_sec /= 4;
+            rack.paths = vec![each; 4];
+        }
+        let plan = qualify_plan(seed, &topology);
+        let analysis = ew_analyze::analyze(&simulate(&topology, &plan, seed, &Noise::default()));
+        let mut findings = ew_report::in_words(&analysis).findings.into_iter();
+        let bad = findings.find(|finding| finding.cause == Cause::BadPath);
+        assert!(bad.is_none(), "{ratio}:1, seed {seed}: {bad:#?}");
+    }
+}
+
 fn only_fault(topology: &Topology, case: &str) -> Details {
     let plan = qualify_plan(7, topology);
     let analysis = ew_analyze::analyze(&simulate(topology, &plan, 7, &Noise::default()));

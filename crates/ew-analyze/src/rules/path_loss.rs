@@ -5,11 +5,12 @@ use super::side_rates::peers_rate;
 use super::suspect::Suspect;
 use crate::finding::{finding_of, plain};
 use ew_evidence::basis::data_interface;
-use ew_evidence::criteria::{LOSSY, TIMES_TYPICAL};
+use ew_evidence::criteria::{LEAST_FILL, LOSSY, MIN_SEEN, TIMES_TYPICAL};
 use ew_evidence::telemetry::Cover;
 use ew_fit::{RackDirection, Side, are_unhindered, is_scattered};
 use ew_model::finding::details::{CountedLoss, Directions, LossOnLink, LossyUplinks, Why};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
+use ew_model::workload::{StreamCount, Workload};
 use ew_model::{HostId, RackId};
 use ew_stats::median;
 use std::collections::BTreeMap;
@@ -77,13 +78,33 @@ fn stands_out(case: &Case<'_>, side: Side, min: f64) -> Option<(f64, f64)> {
     (share > min.max(TIMES_TYPICAL * case.network.typical_loss)).then_some((share, steady / flows))
 }
 
-/// A slow side that loses at random: a full one loses, too, but its rate is steady.
+/// A slow side that loses at random: a full one loses, too, but its rate is steady, and hardly
+/// depends on the number of connections.
 fn side_loss(case: &Case<'_>, side: Side) -> Option<f64> {
     let slow = case.network.slow.get(&side)?;
     let (share, steady) = stands_out(case, side, LOSSY)?;
     let own = case.network.isolated.iter().filter(|flow| flow.is_of(side));
     let rates: Vec<f64> = own.map(|flow| flow.bits_per_sec).collect();
-    (slow.lossy || steady < 0.5 && is_scattered(&rates)).then_some(share)
+    let is_full = !is_scattered(&rates) || steady >= 0.5 && !is_left_by_one(case, side);
+    (slow.lossy || !is_full).then_some(share)
+}
+
+/// Whether single connections leave more of what several reach than they leave of what is full. On
+/// fast links loss makes TCP swing many times in an interval, and rates are steady.
+fn is_left_by_one(case: &Case<'_>, side: Side) -> bool {
+    let median_of = |is_meant: fn(&Workload) -> bool| {
+        let own = case.network.isolated.iter().filter(|flow| flow.is_of(side));
+        let own = own.filter(|flow| {
+            let workload = &case.observations.stages[flow.stage].stage.workload;
+            workload.stream_count != StreamCount::Doubling && is_meant(workload)
+        });
+        let rates: Vec<f64> = own.map(|flow| flow.bits_per_sec).collect();
+        median(&rates).filter(|_| rates.len() >= MIN_SEEN)
+    };
+    let one = median_of(|workload| workload.streams == 1);
+    let several = median_of(|workload| workload.streams > 1);
+    one.zip(several)
+        .is_some_and(|(one, several)| one < LEAST_FILL * several)
 }
 
 /// Whether a host's link loses at random, which flows that fill it prove, whatever is left of their

@@ -24,7 +24,7 @@ pub use scope::Scope;
 pub use traces::Traces;
 
 use crate::paced::is_light;
-use crate::{ANYTHING, Direction, Network};
+use crate::{ANYTHING, Direction, Network, RackDirection};
 use connections::{Judged, PACE, Seen};
 use ew_evidence::criteria::{
     ALIKE, EQUAL, FAULT_ODDS, FULL, LOSSY_UNLOADED, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL,
@@ -390,9 +390,9 @@ struct Kind {
     routers: usize,
 }
 
-/// What the narrowest path of each rack carries where the paths together carry what its hosts can
-/// send.
-struct PathSizes(BTreeMap<usize, f64>);
+/// What the narrowest path of each rack carries, out and in, where the paths together carry what
+/// its hosts can do, or what they were found to carry.
+struct PathSizes(BTreeMap<usize, [f64; 2]>);
 
 impl PathSizes {
     fn of(observations: &Observations<'_>, network: &Network, traces: &Traces) -> Self {
@@ -403,14 +403,23 @@ impl PathSizes {
                 *rates.entry(rack.index()).or_default() += rate;
             }
         }
-        let each = |(rack, rate): (usize, f64)| (rack, rate / traces.weights_of(rack));
+        let each = |(rack, rate): (usize, f64)| {
+            let narrowed = |direction: &RackDirection| {
+                let found = direction.capacity.map_or(rate, |capacity| capacity.value);
+                found.min(rate) / traces.weights_of(rack)
+            };
+            (rack, network.racks[rack].each_ref().map(narrowed))
+        };
         Self(rates.into_iter().map(each).collect())
     }
 
     /// Of the path with such a weight.
     fn of_way(&self, racks: (usize, usize), weight: f64) -> (i64, i64) {
-        let of = |rack| step(weight * self.0.get(&rack).copied().unwrap_or_default());
-        (of(racks.0), of(racks.1))
+        let of = |rack, index: usize| {
+            let sizes = self.0.get(&rack).copied().unwrap_or_default();
+            step(weight * sizes[index])
+        };
+        (of(racks.0, 0), of(racks.1, 1))
     }
 }
 
