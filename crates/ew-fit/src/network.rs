@@ -32,6 +32,14 @@ pub enum Side {
     Rx(HostId),
 }
 
+impl Side {
+    /// Whose it is.
+    pub fn host(self) -> HostId {
+        let (Self::Tx(host) | Self::Rx(host)) = self;
+        host
+    }
+}
+
 /// A side that does less than its class.
 #[derive(Clone, Debug)]
 pub struct SlowSide {
@@ -260,8 +268,7 @@ impl Network {
 
     /// A side's rate over its class'.
     pub fn effect(&self, side: Side) -> Option<f64> {
-        let (Side::Tx(host) | Side::Rx(host)) = side;
-        Some(self.side_rate(side)?.value / self.class_rate(host)?)
+        Some(self.side_rate(side)?.value / self.class_rate(side.host())?)
     }
 
     /// What a host of that class does.

@@ -388,13 +388,15 @@ fn loss_on_uplinks_is_told_from_oversubscription() {
 /// On fast links TCP swings so often that its rates are steady whatever it loses.
 #[test]
 fn loss_on_a_fast_hosts_link_is_named() {
-    for (seed, loss_share) in (1..).zip([0.003, 0.01, 0.05]) {
-        let mut topology = oversubscribed(&[1, 1]);
+    let networks = [(6, 1, 0.003), (6, 1, 0.01), (6, 1, 0.05), (8, 4, 0.01)];
+    for (seed, (hosts, paths, loss_share)) in (1..).zip(networks) {
+        let mut topology = oversubscribed_racks(hosts, &[1, 1]);
         for rack in &mut topology.racks {
             for host in &mut rack.hosts {
                 host.nic = NicSpec::healthy(10 * NIC_BITS_PER_SEC);
             }
-            rack.paths = vec![PathSpec::healthy(60 * NIC_BITS_PER_SEC)];
+            let each = PathSpec::healthy(10 * hosts * NIC_BITS_PER_SEC / paths);
+            rack.paths = (0..paths).map(|_| each.clone()).collect();
         }
         let slow = &mut topology.racks[1].hosts[2].nic;
         (slow.tx_loss_share, slow.rx_loss_share) = (loss_share, loss_share);

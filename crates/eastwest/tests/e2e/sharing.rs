@@ -163,7 +163,7 @@ fn long_round_trips_end_the_run() {
         }
         // Longer than the limit of 1 s by what may pass until the next heartbeat, and shorter than
         // the 4 s after which an agent is lost.
-        std::thread::sleep(Duration::from_millis(2200));
+        std::thread::sleep(Duration::from_millis(2600));
         signal("-CONT", agent);
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -85,15 +85,22 @@ fn side_loss(case: &Case<'_>, side: Side) -> Option<f64> {
     let (share, steady) = stands_out(case, side, LOSSY)?;
     let own = case.network.isolated.iter().filter(|flow| flow.is_of(side));
     let rates: Vec<f64> = own.map(|flow| flow.bits_per_sec).collect();
-    let is_full = !is_scattered(&rates) || steady >= 0.5 && !is_left_by_one(case, side);
-    (slow.lossy || !is_full).then_some(share)
+    let is_random = steady < 0.5 && is_scattered(&rates) || is_left_by_one(case, side.host());
+    (slow.lossy || is_random).then_some(share)
 }
 
-/// Whether single connections leave more of what several reach than they leave of what is full. On
-/// fast links loss makes TCP swing many times in an interval, and rates are steady.
-fn is_left_by_one(case: &Case<'_>, side: Side) -> bool {
+/// Whether single connections, on a host's slow sides, leave more of what several reach than they
+/// leave of what is full. On fast links loss makes TCP swing many times in an interval, and rates
+/// are steady.
+fn is_left_by_one(case: &Case<'_>, host: HostId) -> bool {
+    let is_slow = |side: &Side| case.network.slow.contains_key(side);
+    let slow: Vec<Side> = [Side::Tx(host), Side::Rx(host)]
+        .into_iter()
+        .filter(is_slow)
+        .collect();
     let median_of = |is_meant: fn(&Workload) -> bool| {
-        let own = case.network.isolated.iter().filter(|flow| flow.is_of(side));
+        let isolated = case.network.isolated.iter();
+        let own = isolated.filter(|flow| slow.iter().any(|side| flow.is_of(*side)));
         let own = own.filter(|flow| {
             let workload = &case.observations.stages[flow.stage].stage.workload;
             workload.stream_count != StreamCount::Doubling && is_meant(workload)
