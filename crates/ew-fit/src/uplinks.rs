@@ -214,8 +214,10 @@ fn direction(
     };
     let left = left.min(of_collisions.unwrap_or(1.0));
     let is_limit = is_sure && is_beyond_hashes(low, left);
-    let is_one_path =
-        fitted.rounds.paths.most == Some(1) || paths.is_some_and(|paths| paths.one_path() > SURE);
+    let is_one_path = match fitted.rounds.paths.most {
+        Some(traced) => traced == 1,
+        None => paths.is_some_and(|paths| paths.one_path() > SURE),
+    };
     // What loss leaves of many connections looks like what a full uplink carries.
     if found.lost_shares.is_empty() {
         let known = (is_one_path, is_limit);
