@@ -57,16 +57,16 @@ pub(crate) fn standings(
         .collect()
 }
 
-/// The report of a flow that ran through the window, or why it has no figure.
+/// The report of a flow that ran through the window. When no data moved there is an error beside
+/// its counts: they show that its connections had opened.
 pub(crate) fn measured(spec: &RoundSpec, prepared: &dyn Prepared, flow: &Flow<'_>) -> FlowReport {
     let order = flow.order;
+    let counts = prepared.counts(order.role);
     let end = Box::new(end_record(spec, flow));
-    if prepared.counts(order.role)
-        && !lost_all(order.role, &end)
-        && let Some(error) = standstill(order, flow.window)
-    {
-        return failed(order, error);
-    }
+    let error = match counts && !lost_all(order.role, &end) {
+        true => standstill(order, flow.window),
+        false => None,
+    };
     let (sender, receiver) = match order.role {
         Role::Send => (Some(end), None),
         Role::Receive => (None, Some(end)),
@@ -76,11 +76,11 @@ pub(crate) fn measured(spec: &RoundSpec, prepared: &dyn Prepared, flow: &Flow<'_
         sender,
         receiver,
         // A flow that has done its work, or was stopped, is silent for good reason, as is one that
-        // may have no work.
+        // may have no work; why one stood still is said.
         standing: flow
             .standing
-            .filter(|_| !flow.window.is_done && !flow.window.is_cut && prepared.counts(order.role)),
-        error: None,
+            .filter(|_| error.is_none() && !flow.window.is_done && !flow.window.is_cut && counts),
+        error,
     }
 }
 

@@ -10,6 +10,7 @@ use ew_model::plan::FlowId;
 use ew_model::record::EndRecord;
 use ew_model::workload::{Workload, WorkloadKind};
 use ew_proto::message::{FlowReport, Role};
+use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{TryRecvError, channel};
 use std::time::Duration;
@@ -70,6 +71,45 @@ fn relay(client: &TcpStream, peer: SocketAddr) {
     let (mut from_client, mut to_server) = (client, &server);
     // What is broken off shows in the ends' reports.
     let _ = std::io::copy(&mut from_client, &mut to_server);
+    let _ = server.shutdown(Shutdown::Both);
+}
+
+/// A connection that opens and then carries nothing has no figure, and counts that say so.
+#[test]
+fn silence_after_the_hello_is_an_error_beside_counts() {
+    let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    let peer = data_address(&far, LOCALHOST);
+    let way = TcpListener::bind((LOCALHOST, 0)).unwrap();
+    let stalling = way.local_addr().unwrap();
+    std::thread::spawn(move || relay_hello(&way.accept().unwrap().0, peer));
+    let spec = round(workload(WorkloadKind::TcpRr, 1, 64));
+    let accepting = order(5, Role::Receive, false, data_address(&near, LOCALHOST));
+    let received = start(&far, with_flows(&spec, vec![accepting]));
+    let sending = order(5, Role::Send, true, peer).through(stalling);
+    let sent = wait(&start(&near, with_flows(&spec, vec![sending]))).remove(0);
+    let received = wait(&received).remove(0);
+    let expected = "send to 127.0.0.1: no data moved in the window";
+    assert_eq!(sent.error.as_deref(), Some(expected));
+    let expected = "receive from 127.0.0.1: no data came in the window";
+    assert_eq!(received.error.as_deref(), Some(expected));
+    assert_eq!((sent.standing, received.standing), (None, None));
+    let (sender, receiver) = (sent.sender.unwrap(), received.receiver.unwrap());
+    assert_eq!((sender.bytes, receiver.bytes), (0, 0));
+    assert_eq!((sender.streams.len(), receiver.streams.len()), (1, 1));
+}
+
+/// What opens the connection, and its answer; of the rest nothing.
+fn relay_hello(mut client: &TcpStream, peer: SocketAddr) {
+    let server = TcpStream::connect(peer).unwrap();
+    let mut answers = server.try_clone().unwrap();
+    let mut to_client = client.try_clone().unwrap();
+    std::thread::spawn(move || std::io::copy(&mut answers, &mut to_client));
+    // The opener waits for the answer before it says more.
+    let mut hello = [0; 1024];
+    let length = client.read(&mut hello).unwrap();
+    (&server).write_all(&hello[..length]).unwrap();
+    // Until the engine closes: then the other is to know.
+    let _ = std::io::copy(&mut client, &mut std::io::sink());
     let _ = server.shutdown(Shutdown::Both);
 }
 

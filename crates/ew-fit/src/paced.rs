@@ -4,14 +4,13 @@
 //! unless it is so narrow that half load fills it.
 
 use super::obs::retransmitted_share;
-use super::tomography::{Key, connections_of};
+use super::tomography::{Key, Seen, is_light, with_cpu};
 use ew_evidence::criteria::{LEAST_FILL, LOSSY, MANY, MIN_EFFECT, MIN_SEEN};
-use ew_evidence::observations::Observations;
-use ew_evidence::quality::{LITTLE_STARVATION, Quality, starvation};
+use ew_evidence::observations::{Observations, RoundView, StageView};
+use ew_evidence::quality::Quality;
 use ew_model::HostId;
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
-use ew_model::workload::Workload;
 use ew_stats::{median, quantile};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,12 +50,6 @@ pub(super) struct Uplinks {
     pub(super) limit_bits_per_sec: Option<f64>,
 }
 
-/// Half of what the hosts can carry, or less: nothing is full by chance, nor for a moment.
-pub(super) fn is_light(workload: &Workload) -> bool {
-    let load = workload.pace.measured_share;
-    load.is_some_and(|load| load <= 0.5)
-}
-
 impl Paced {
     pub(super) fn of(observations: &Observations<'_>, quality: &Quality) -> Self {
         let racks = observations.inventory().racks.len();
@@ -70,46 +63,55 @@ impl Paced {
             }
             let rounds = view.rounds.iter().enumerate();
             for (_, round) in rounds.filter(|(at, _)| !quality.is_void(index, *at)) {
-                let flows = round.records.iter().zip(starvation(round));
-                let flows: Vec<(&FlowRecord, f64)> =
-                    flows.map(|(row, starved)| (*row, starved)).collect();
-                all.take(observations, &view.stage.workload, &flows);
+                all.take_sums(observations, view, round);
+                if is_light(&view.stage.workload) {
+                    all.take_losses(observations, view, round);
+                }
             }
         }
         all
     }
 
-    /// A round's flows, with the starvation of each.
-    fn take(
+    fn take_sums(
         &mut self,
         observations: &Observations<'_>,
-        workload: &Workload,
-        flows: &[(&FlowRecord, f64)],
+        view: &StageView<'_>,
+        round: &RoundView<'_>,
     ) {
-        let Some(load) = workload.pace.measured_share else {
+        let Some(load) = view.stage.workload.pace.measured_share else {
             return;
         };
         let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-        for (row, starved) in flows {
+        for row in &round.records {
             let racks = observations.inventory().racks_between(row.src, row.dst);
-            let Some((from, to)) = racks else {
-                continue;
-            };
-            let shows_loss = is_light(workload) && *starved < LITTLE_STARVATION;
-            for (rack, index) in [(from, 0), (to, 1)] {
-                *sums.entry((rack, index)).or_default() += row.bits_per_sec().unwrap_or_default();
-                if shows_loss {
-                    self.directions[rack][index].take(row);
-                }
-            }
-            if shows_loss {
-                self.ways.entry((from, to)).or_default().take(row);
+            for rack_and_index in racks.iter().flat_map(|(from, to)| [(*from, 0), (*to, 1)]) {
+                *sums.entry(rack_and_index).or_default() += row.bits_per_sec().unwrap_or_default();
             }
         }
         for ((rack, index), sum) in sums {
             let of_loads = &mut self.directions[rack][index].sums;
             let per_mille = (1000.0 * load).round() as u32;
             of_loads.entry(per_mille).or_default().push(sum);
+        }
+    }
+
+    fn take_losses(
+        &mut self,
+        observations: &Observations<'_>,
+        view: &StageView<'_>,
+        round: &RoundView<'_>,
+    ) {
+        // What starved ends repeat although it was not lost is counted as such (RFC 2883), but for
+        // a few segments of very many.
+        for (row, seen) in with_cpu(observations.run, view, round, 1.0) {
+            let racks = observations.inventory().racks_between(row.src, row.dst);
+            let Some((from, to)) = racks else {
+                continue;
+            };
+            for (rack, index) in [(from, 0), (to, 1)] {
+                self.directions[rack][index].take(row);
+            }
+            self.ways.entry((from, to)).or_default().take(&seen);
         }
     }
 
@@ -171,8 +173,8 @@ impl Direction {
 }
 
 impl Connections {
-    fn take(&mut self, row: &FlowRecord) {
-        for seen in connections_of(row) {
+    fn take(&mut self, connections: &[Seen]) {
+        for seen in connections {
             let (segments, lost) = self.0.entry(seen.key).or_default();
             *segments += seen.segments;
             *lost += seen.lost;

@@ -6,6 +6,7 @@ use ew_model::finding::{Cause, Details, Finding, Severity};
 use ew_model::inventory::RackId;
 use ew_model::plan::RateLimit;
 use ew_model::record::FlowRecord;
+use ew_model::run::Run;
 use ew_model::scenario::Pattern;
 use ew_model::threshold::{Metric, Threshold};
 use ew_model::topology::{HostSpec, NicSpec, PathSpec, RackSpec, Topology};
@@ -86,27 +87,33 @@ fn starved_path_flows_are_reported_as_such() {
     let plan = qualify_plan(7, &topology);
     let starved = |waited_share: f64, kept_share: f64| {
         let mut run = simulate(&topology, &plan, 7, &Noise::default());
-        let stages = &plan.stages;
-        let is_paths = |row: &FlowRecord| {
-            let pattern = &stages[row.stage.0 as usize].pattern;
-            matches!(pattern, Pattern::Paths { .. })
-        };
-        for row in run.flows.iter_mut().filter(|row| is_paths(row)) {
-            for end in [&mut row.sender, &mut row.receiver].into_iter().flatten() {
-                let waited_ns = (waited_share * end.window_ns as f64) as u64;
-                let cpu = end.cpu.get_or_insert_default();
-                (cpu.cpus, cpu.engine_wait_ns) = (1, Some(waited_ns));
-                for stream in &mut end.streams {
-                    stream.bytes = (kept_share * stream.bytes as f64) as u64;
-                }
-            }
-        }
+        starve_paths(&mut run, waited_share, kept_share);
         ew_analyze::analyze(&run).verdict.grounds.starved_path_flows
     };
     assert_eq!(starved(0.0, 1.0), None);
     assert_eq!(starved(0.5, 1.0), None);
     assert_eq!(starved(0.5, 0.5), Some(1.0));
     assert_eq!(starved(1.0, 1.0), Some(1.0));
+}
+
+/// Lets threads wait for a CPU for a share of the windows of the stages that load all paths, and
+/// carry a share of what was asked of them.
+fn starve_paths(run: &mut Run, waited_share: f64, kept_share: f64) {
+    let stages = &run.plan.stages;
+    let is_paths = |row: &FlowRecord| {
+        let pattern = &stages[row.stage.0 as usize].pattern;
+        matches!(pattern, Pattern::Paths { .. })
+    };
+    let rows = run.flows.iter_mut().filter(|row| is_paths(row));
+    let ends = rows.flat_map(|row| [&mut row.sender, &mut row.receiver]);
+    for end in ends.flatten() {
+        let waited_ns = (waited_share * end.window_ns as f64) as u64;
+        let cpu = end.cpu.get_or_insert_default();
+        (cpu.cpus, cpu.engine_wait_ns) = (1, Some(waited_ns));
+        for stream in &mut end.streams {
+            stream.bytes = (kept_share * stream.bytes as f64) as u64;
+        }
+    }
 }
 
 /// Hashes over two links leave some of them idle, which is no uplink's doing.
@@ -383,6 +390,24 @@ fn loss_on_uplinks_is_told_from_oversubscription() {
         let found = lossy.retransmitted_share / loss_share;
         assert!((0.8..1.2).contains(&found), "{case}: {found}");
     }
+}
+
+/// What starved ends repeat in vain is counted as such, and what uplinks lose shows all the same.
+#[test]
+fn loss_on_uplinks_shows_where_ends_are_starved() {
+    let mut topology = oversubscribed_racks(8, &[1, 1, 1]);
+    topology.racks[1].paths[0].up.loss_share = 0.02;
+    let plan = qualify_plan(7, &topology);
+    let mut run = simulate(&topology, &plan, 7, &Noise::default());
+    starve_paths(&mut run, 1.0, 1.0);
+    let analysis = ew_analyze::analyze(&run);
+    let lossy = analysis.verdict.findings.iter();
+    let mut lossy = lossy.filter_map(|found| match &found.details {
+        Details::LossyUplinks(lossy) => Some((lossy.rack, lossy.directions)),
+        _ => None,
+    });
+    assert_eq!(lossy.next(), Some((RackId(1), Directions::Tx)));
+    assert_eq!(lossy.next(), None);
 }
 
 /// On fast links TCP swings so often that its rates are steady whatever it loses.

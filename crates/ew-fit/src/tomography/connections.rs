@@ -1,7 +1,13 @@
 //! Connections: their name, as seen in a round, and as judged over all rounds.
 
+use ew_evidence::criteria::FULL;
+use ew_evidence::observations::{RoundView, StageView};
+use ew_evidence::quality::{LITTLE_STARVATION, starvation};
 use ew_model::HostId;
 use ew_model::record::FlowRecord;
+use ew_model::run::Run;
+use ew_model::workload::Workload;
+use ew_stats::quantile;
 use std::net::IpAddr;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,4 +86,36 @@ pub(crate) fn connections_of(row: &FlowRecord) -> Vec<Seen> {
         })
     });
     streams.collect()
+}
+
+/// Half of what the hosts can carry, or less: nothing is full by chance, nor for a moment.
+pub(crate) fn is_light(workload: &Workload) -> bool {
+    let load = workload.pace.measured_share;
+    load.is_some_and(|load| load <= 0.5)
+}
+
+/// The flows of a paced round, with their connections, whose ends had the CPU that they needed: of
+/// those that waited for it up to `max_starvation`, the ones that kept their pace all the same.
+pub(crate) fn with_cpu<'o>(
+    run: &'o Run,
+    stage: &'o StageView<'_>,
+    round: &'o RoundView<'_>,
+    max_starvation: f64,
+) -> impl Iterator<Item = (&'o FlowRecord, Vec<Seen>)> {
+    let rows = round.records.iter().zip(starvation(round));
+    rows.filter_map(move |(row, starved)| {
+        let seen = connections_of(row);
+        let catches_up = || starved <= max_starvation && keeps_pace(run, stage, row, &seen);
+        (starved < LITTLE_STARVATION || catches_up()).then_some((*row, seen))
+    })
+}
+
+/// Whether a flow's better connections keep its pace: threads that waited for a CPU catch up where
+/// a flow is paced. At half load what comes late and at once fills no path; at more it may.
+fn keeps_pace(run: &Run, stage: &StageView<'_>, row: &FlowRecord, seen: &[Seen]) -> bool {
+    let workload = &stage.stage.workload;
+    let rates: Vec<f64> = seen.iter().map(Seen::bits_per_sec).collect();
+    let paced = run.plan.pace_between(workload, row.src, row.dst);
+    let kept = quantile(&rates, PACE).zip(paced);
+    is_light(workload) && kept.is_some_and(|(rate, pace)| rate * seen.len() as f64 >= FULL * pace)
 }

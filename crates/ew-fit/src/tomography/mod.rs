@@ -17,15 +17,14 @@ mod scope;
 mod traces;
 
 pub use black_hole::BlackHole;
-pub(crate) use connections::{Key, connections_of};
+pub(crate) use connections::{Key, Seen, is_light, with_cpu};
 pub use lost::{LostLocation, LostMember, short_racks};
 pub use members::BadMember;
 pub use scope::Scope;
 pub use traces::Traces;
 
-use crate::paced::is_light;
 use crate::{ANYTHING, Direction, Network, RackDirection};
-use connections::{Judged, PACE, Seen};
+use connections::{Judged, PACE, connections_of};
 use ew_evidence::criteria::{
     ALIKE, EQUAL, FAULT_ODDS, FULL, LOSSY_UNLOADED, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL,
 };
@@ -34,7 +33,6 @@ use ew_evidence::quality::{LITTLE_STARVATION, starvation};
 use ew_model::HostId;
 use ew_model::analysis::{RackAnalysis, RackPath};
 use ew_model::record::FlowRecord;
-use ew_model::run::Run;
 use ew_model::scenario::Pattern;
 use ew_model::workload::Pace;
 use ew_stats::{median, poisson_at_least, quantile};
@@ -45,6 +43,10 @@ use std::net::IpAddr;
 
 /// Rounds in which a 5-tuple must have been measured to be bad in every one.
 const MIN_ROUNDS: usize = 2;
+
+/// Where next to no CPU was left, acknowledgements come so late that senders repeat what was not
+/// lost: a few segments, which are many of one connection's.
+const MAX_STARVATION: f64 = FULL;
 
 /// What is known of single paths.
 #[derive(Debug, Default)]
@@ -233,35 +235,9 @@ fn starved_share(observations: &Observations<'_>) -> Option<f64> {
     let (mut flows, mut fed) = (0, 0);
     for (stage, round) in rounds {
         flows += round.records.len();
-        fed += with_cpu(observations.run, stage, round).count();
+        fed += with_cpu(observations.run, stage, round, MAX_STARVATION).count();
     }
     (flows > 0).then(|| 1.0 - fed as f64 / flows as f64)
-}
-
-/// The connections of the flows of a paced round whose ends had the CPU that they needed.
-fn with_cpu<'o>(
-    run: &'o Run,
-    stage: &'o StageView<'_>,
-    round: &'o RoundView<'_>,
-) -> impl Iterator<Item = Vec<Seen>> {
-    let rows = round.records.iter().zip(starvation(round));
-    rows.filter_map(move |(row, starved)| {
-        let seen = connections_of(row);
-        // Where next to no CPU was left, acknowledgements come so late that senders repeat what
-        // was not lost.
-        let catches_up = || starved < FULL && keeps_pace(run, stage, row, &seen);
-        (starved < LITTLE_STARVATION || catches_up()).then_some(seen)
-    })
-}
-
-/// Whether a flow's better connections keep its pace: threads that waited for a CPU catch up where
-/// a flow is paced. At half load what comes late and at once fills no path; at more it may.
-fn keeps_pace(run: &Run, stage: &StageView<'_>, row: &FlowRecord, seen: &[Seen]) -> bool {
-    let workload = &stage.stage.workload;
-    let rates: Vec<f64> = seen.iter().map(Seen::bits_per_sec).collect();
-    let paced = run.plan.pace_between(workload, row.src, row.dst);
-    let kept = quantile(&rates, PACE).zip(paced);
-    is_light(workload) && kept.is_some_and(|(rate, pace)| rate * seen.len() as f64 >= FULL * pace)
 }
 
 /// By their shares of the connections, and by name.
@@ -322,7 +298,8 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
     let paced = |(at, stage): (usize, &&StageView<'_>)| {
         let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
         for (index, round) in stage.rounds.iter().enumerate() {
-            let flows: Vec<Vec<Seen>> = with_cpu(observations.run, stage, round).collect();
+            let flows = with_cpu(observations.run, stage, round, MAX_STARVATION);
+            let flows: Vec<Vec<Seen>> = flows.map(|(_, seen)| seen).collect();
             take_round(&flows, &mut connections, |key| {
                 loads.is_full((at, index), key)
             });
