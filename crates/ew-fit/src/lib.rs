@@ -9,6 +9,7 @@
 //! intervals (`fitted`, `network`, `uplinks`).
 
 mod classes;
+mod common_loss;
 mod connections;
 mod explain;
 mod filling;

@@ -119,9 +119,7 @@ pub struct Network {
     pub isolated: Vec<Isolated>,
     /// Per rack: out, in.
     pub racks: Vec<[RackDirection; 2]>,
-    /// From which rack to which nearly all connections lose so much at light load that it makes
-    /// them slow, for uplinks that have room, and the share that three quarters of them lose at
-    /// least.
+    /// From which rack to which connections lose alike at light load, and which share.
     pub(crate) lossy_ways: BTreeMap<(usize, usize), f64>,
     /// Every ordered pair.
     pub rack_pairs: Vec<RackPairAnalysis>,
@@ -221,7 +219,7 @@ impl Network {
             quality,
             typical: largest.map(|(rate, _)| *rate),
             classes,
-            lossy_ways: lossy_ways(rounds, &racks),
+            lossy_ways: rounds.paced.common_losses(),
             rack_pairs,
             pods,
             unexplained: unexplained.unwrap_or_default(),
@@ -408,16 +406,6 @@ fn without_open_racks(hypothesis: &Hypothesis, racks: &[[RackDirection; 2]]) -> 
         _ => true,
     });
     known
-}
-
-/// Those that lead through uplinks that lose although they have room.
-fn lossy_ways(rounds: &Rounds, racks: &[[RackDirection; 2]]) -> BTreeMap<(usize, usize), f64> {
-    let mut ways = rounds.paced.lossy_ways();
-    ways.retain(|(from, to), _| {
-        let ends = [&racks[*from][0], &racks[*to][1]];
-        ends.iter().any(|end| !end.lost_shares.is_empty())
-    });
-    ways
 }
 
 fn isolated(fitted: &Fitted<'_>) -> Vec<Isolated> {

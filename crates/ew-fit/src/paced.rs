@@ -3,15 +3,16 @@
 //! At half load nothing is full by chance: what nearly all connections lose there, their way loses,
 //! unless it is so narrow that half load fills it.
 
+use super::common_loss::Losses;
 use super::obs::retransmitted_share;
-use super::tomography::{Key, Seen, is_light, with_cpu};
-use ew_evidence::criteria::{LEAST_FILL, LOSSY, MANY, MIN_EFFECT, MIN_SEEN};
+use super::tomography::{is_light, with_cpu};
+use ew_evidence::criteria::{LEAST_FILL, LOSSY_UNLOADED, MIN_EFFECT, MIN_SEEN};
 use ew_evidence::observations::{Observations, RoundView, StageView};
 use ew_evidence::quality::Quality;
 use ew_model::HostId;
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
-use ew_stats::{median, quantile};
+use ew_stats::median;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Of all racks.
@@ -20,7 +21,7 @@ pub(super) struct Paced {
     /// Of every rack, out and in.
     directions: Vec<[Direction; 2]>,
     /// From which rack to which at light load.
-    ways: BTreeMap<(usize, usize), Connections>,
+    ways: BTreeMap<(usize, usize), Losses>,
 }
 
 /// One direction of a rack's uplinks.
@@ -33,10 +34,6 @@ struct Direction {
     lost: Vec<f64>,
     ends: [BTreeSet<HostId>; 2],
 }
-
-/// Segments that connections sent, and of them lost, over all rounds.
-#[derive(Clone, Debug, Default)]
-struct Connections(BTreeMap<Key, (f64, f64)>);
 
 /// What else is known of one direction of a rack's uplinks.
 pub(super) struct Uplinks {
@@ -115,39 +112,44 @@ impl Paced {
         }
     }
 
-    /// From which rack to which nearly all connections lose so much that it makes them slow, and
-    /// what the better ones lose.
-    pub(super) fn lossy_ways(&self) -> BTreeMap<(usize, usize), f64> {
-        let better = |(racks, connections): (&(usize, usize), &Connections)| {
-            let share = connections.better_share()?;
-            (share > LOSSY).then_some((*racks, share))
+    /// From which rack to which connections lose alike, by what it is at one of the ends, and the
+    /// share that they lose.
+    pub(super) fn common_losses(&self) -> BTreeMap<(usize, usize), f64> {
+        let is_common = |rack: usize, index: usize| {
+            let losses = self.losses(rack, index);
+            losses.share() > LOSSY_UNLOADED && !losses.differ()
         };
-        self.ways.iter().filter_map(better).collect()
+        let racks = 0..self.directions.len();
+        let common: Vec<[bool; 2]> = racks
+            .map(|rack| [0, 1].map(|index| is_common(rack, index)))
+            .collect();
+        let ways = self.ways.iter();
+        let lossy = ways.filter(|((from, to), _)| common[*from][0] || common[*to][1]);
+        lossy.map(|(racks, way)| (*racks, way.share())).collect()
     }
 
-    /// What flows retransmit at light load, where nearly all retransmit more than `outlying_share`
-    /// though the uplinks had room. None where that is not so.
+    /// What flows retransmit at light load, where all together retransmit more than
+    /// `outlying_share`, and alike, though the uplinks had room. None where that is not so.
     pub(super) fn lost_beside_room(&self, uplinks: &Uplinks, outlying_share: f64) -> &[f64] {
         let own = &self.directions[uplinks.rack][uplinks.index];
-        // Of several paths one may be full, which a part of each flow's connections loses on.
-        let all_lose = match uplinks.is_one_path {
-            true => quantile(&own.lost, MANY).is_some_and(|share| share > outlying_share),
-            false => self.every_way_loses(uplinks, outlying_share),
+        let losses = self.losses(uplinks.rack, uplinks.index);
+        // Of several paths one may be full, which a part of the connections loses on.
+        let all_lose = || match uplinks.is_one_path {
+            true => !losses.differ(),
+            false => losses.are_common(),
         };
-        match all_lose && own.is_of_several_hosts() && own.had_room(uplinks) {
+        let is_much = losses.share() > outlying_share && own.is_of_several_hosts();
+        match is_much && own.had_room(uplinks) && all_lose() {
             true => &own.lost,
             false => &[],
         }
     }
 
-    fn every_way_loses(&self, uplinks: &Uplinks, outlying_share: f64) -> bool {
-        let is_own = |(from, to): (usize, usize)| [from, to][uplinks.index] == uplinks.rack;
-        let mut own = self.ways.iter().filter(|(racks, _)| is_own(**racks));
-        let loses = |connections: &Connections| {
-            let share = connections.better_share();
-            share.is_some_and(|share| share > outlying_share)
-        };
-        own.all(|(_, connections)| loses(connections))
+    /// Of all that goes out of a rack, or into it.
+    fn losses(&self, rack: usize, index: usize) -> Losses {
+        let is_own = |(from, to): (usize, usize)| [from, to][index] == rack;
+        let own = self.ways.iter().filter(|(racks, _)| is_own(**racks));
+        Losses::of(own.map(|(_, losses)| losses))
     }
 }
 
@@ -169,24 +171,5 @@ impl Direction {
         // What is full carries the same whatever is asked of it.
         let is_exceeded = |limit: f64| sums().fold(0.0, f64::max) > (1.0 + MIN_EFFECT) * limit;
         sums().next().is_some_and(is_room) || uplinks.limit_bits_per_sec.is_some_and(is_exceeded)
-    }
-}
-
-impl Connections {
-    fn take(&mut self, connections: &[Seen]) {
-        for seen in connections {
-            let (segments, lost) = self.0.entry(seen.key).or_default();
-            *segments += seen.segments;
-            *lost += seen.lost;
-        }
-    }
-
-    /// What three quarters of them lose at least.
-    fn better_share(&self) -> Option<f64> {
-        let shares = self.0.values();
-        let shares: Vec<f64> = shares
-            .map(|(segments, lost)| lost / segments.max(1.0))
-            .collect();
-        quantile(&shares, MANY)
     }
 }

@@ -147,10 +147,14 @@ impl Connection {
             Badness::EveryRound => self.bad_rounds == rounds,
             Badness::Pooled(typical) => {
                 let pace = self.of_pace.iter().sum::<f64>() / rounds.max(1) as f64;
-                let by_chance = poisson_at_least(self.lost as usize, typical * self.segments);
-                pace < SLOW || by_chance < ANYTHING
+                pace < SLOW || self.loses_more_than(typical)
             }
         }
+    }
+
+    /// Than the share that is lost of all, and not by chance.
+    fn loses_more_than(&self, share: f64) -> bool {
+        poisson_at_least(self.lost as usize, share * self.segments) < ANYTHING
     }
 
     fn loss(&self) -> f64 {
@@ -539,7 +543,9 @@ fn judge(
         let rounds = connection.of_pace.len();
         let is_bad = match network.lossy_ways.get(&racks) {
             // All paths are alike there, and only what loses far more shows another.
-            Some(share) => connection.loss() > TIMES_TYPICAL * share,
+            Some(share) => {
+                connection.loss() > TIMES_TYPICAL * share && connection.loses_more_than(*share)
+            }
             None => connection.is_bad(badness),
         };
         (rounds >= badness.min_rounds()).then(|| Judged {

@@ -1,0 +1,195 @@
+//! Whether all connections of several ways lose alike, or a part of them loses for the others.
+//!
+//! A bad path's connections lose in every round, and those of other paths in none, since their
+//! source ports keep them where they are. So the rounds in which a connection loses are counted in
+//! pairs: where all lose alike, there are as many as chance makes, and where one of n paths loses,
+//! n times as many. How many segments go at once does not change that.
+
+use super::tomography::{Key, Seen};
+use ew_evidence::criteria::SIGNIFICANT;
+use ew_stats::poisson_at_least;
+use std::collections::BTreeMap;
+
+/// As many more pairs there are where half of the connections lose, as over one of two paths.
+const OF_HALF: f64 = 2.0;
+
+/// What connections sent and lost, by round.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Losses(BTreeMap<Key, Vec<Round>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    segments: f64,
+    lost: f64,
+}
+
+/// Pairs of rounds in which the same connection loses.
+struct Pairs {
+    seen: f64,
+    /// If all connections lose alike.
+    by_chance: f64,
+    /// By how much more than a Poisson variable's the number varies then.
+    dispersion: f64,
+}
+
+impl Losses {
+    pub(super) fn take(&mut self, connections: &[Seen]) {
+        for one in connections {
+            let round = Round {
+                segments: one.segments,
+                lost: one.lost,
+            };
+            self.0.entry(one.key).or_default().push(round);
+        }
+    }
+
+    /// Of several ways, together.
+    pub(super) fn of<'l>(ways: impl Iterator<Item = &'l Self>) -> Self {
+        let connections = ways.flat_map(|way| &way.0);
+        Self(connections.map(|(key, own)| (*key, own.clone())).collect())
+    }
+
+    /// Share of all segments that is lost.
+    pub(super) fn share(&self) -> f64 {
+        let sum = |figure: fn(&Round) -> f64| self.rounds().map(figure).sum::<f64>();
+        sum(|round| round.lost) / sum(|round| round.segments).max(1.0)
+    }
+
+    /// Whether it is likelier that one of two paths, or fewer, loses than that all do: the likelihood
+    /// ratio of Poisson variables.
+    pub(super) fn differ(&self) -> bool {
+        let pairs = self.pairs();
+        pairs.seen * f64::ln(OF_HALF) > pairs.by_chance * (OF_HALF - 1.0)
+    }
+
+    /// Whether it is shown that not only one of two paths loses.
+    pub(super) fn are_common(&self) -> bool {
+        let pairs = self.pairs();
+        !self.differ() && pairs.is_less_than(OF_HALF * pairs.by_chance)
+    }
+
+    fn rounds(&self) -> impl Iterator<Item = &Round> {
+        self.0.values().flatten()
+    }
+
+    fn pairs(&self) -> Pairs {
+        let losing = self.rounds().filter(|round| round.lost > 0.0).count();
+        let share = losing as f64 / self.rounds().count().max(1) as f64;
+        let of = |own: &Vec<Round>| Pairs::of(own, share);
+        let sum = self.0.values().map(of).fold(Pairs::NONE, Pairs::plus);
+        Pairs {
+            dispersion: (sum.dispersion / sum.by_chance.max(f64::MIN_POSITIVE)).max(1.0),
+            ..sum
+        }
+    }
+}
+
+impl Pairs {
+    const NONE: Self = Self {
+        seen: 0.0,
+        by_chance: 0.0,
+        dispersion: 0.0,
+    };
+
+    /// Of one connection where such a share of all rounds loses, with the variance in place of the
+    /// dispersion: by the factorial moments of the number of rounds that lose, which is binomial.
+    fn of(rounds: &[Round], share: f64) -> Self {
+        let losing = rounds.iter().filter(|round| round.lost > 0.0).count() as f64;
+        let all = rounds.len() as f64;
+        let moment = |n: i32| {
+            (0..n)
+                .map(|k| (all - f64::from(k)) * share)
+                .product::<f64>()
+        };
+        let by_chance = moment(2) / 2.0;
+        let square = (moment(4) + 4.0 * moment(3) + 2.0 * moment(2)) / 4.0;
+        Self {
+            seen: losing * (losing - 1.0) / 2.0,
+            by_chance,
+            dispersion: square - by_chance * by_chance,
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            seen: self.seen + other.seen,
+            by_chance: self.by_chance + other.by_chance,
+            dispersion: self.dispersion + other.dispersion,
+        }
+    }
+
+    /// Whether it is more than chance that there are not as many as expected.
+    fn is_less_than(&self, expected: f64) -> bool {
+        let independent = |count: f64| count / self.dispersion;
+        let more = independent(self.seen) as usize + 1;
+        1.0 - poisson_at_least(more, independent(expected)) < SIGNIFICANT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::HostId;
+
+    /// So many connections in four rounds of 100 segments, and what each loses in each of them by
+    /// its number.
+    fn losses(connections: u16, lost: impl Fn(u16, u16) -> f64) -> Losses {
+        let mut losses = Losses::default();
+        for round in 0..4 {
+            let seen = |port: u16| Seen {
+                key: Key {
+                    src: HostId(0),
+                    dst: HostId(1),
+                    ports: (port, 5401),
+                },
+                rate: 1.0,
+                segments: 100.0,
+                lost: lost(port, round),
+            };
+            let seen: Vec<Seen> = (0..connections).map(seen).collect();
+            losses.take(&seen);
+        }
+        losses
+    }
+
+    /// 1 in every so many, whatever the round (the finalizer of MurmurHash3).
+    fn now_and_then(one_of: u16) -> impl Fn(u16, u16) -> f64 {
+        move |port, round| {
+            let mut number = u32::from(port * 4 + round);
+            number = (number ^ (number >> 16)).wrapping_mul(0x85eb_ca6b);
+            number = (number ^ (number >> 13)).wrapping_mul(0xc2b2_ae35);
+            number ^= number >> 16;
+            f64::from(u8::from(number % u32::from(one_of) == 0))
+        }
+    }
+
+    #[test]
+    fn what_all_lose_now_and_then_is_common() {
+        let all = losses(256, now_and_then(4));
+        assert!((0.002..0.003).contains(&all.share()), "{}", all.share());
+        assert!(all.are_common() && !all.differ());
+        // Several segments at once are no more rounds.
+        let of_many = losses(256, |port, round| 5.0 * now_and_then(4)(port, round));
+        assert!(of_many.are_common() && !of_many.differ());
+    }
+
+    #[test]
+    fn what_one_of_several_paths_loses_is_not_common() {
+        for paths in [2, 8] {
+            let one = losses(256, |port, round| match port % paths {
+                0 => now_and_then(2)(port, round),
+                _ => 0.0,
+            });
+            assert!(one.differ() && !one.are_common(), "of {paths}");
+        }
+    }
+
+    #[test]
+    fn of_much_loss_and_of_little_it_is_known_or_open() {
+        let every_round = losses(64, |_, _| 3.0);
+        assert!(every_round.are_common() && !every_round.differ());
+        let hardly_any = losses(16, now_and_then(16));
+        assert!(!hardly_any.are_common() && !hardly_any.differ());
+        assert!(!Losses::default().are_common() && !Losses::default().differ());
+    }
+}
