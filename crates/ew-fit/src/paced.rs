@@ -18,19 +18,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Of all racks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paced {
+    /// Bits per second from rack to rack, of rounds, by the share of line rate that flows are paced
+    /// to, in per mille.
+    rounds: BTreeMap<u32, Vec<BTreeMap<(usize, usize), f64>>>,
+    /// What is lost from rack to rack at light load.
+    ways: BTreeMap<(usize, usize), Losses>,
     /// Of every rack, out and in.
     directions: Vec<[Direction; 2]>,
-    /// From which rack to which at light load.
-    ways: BTreeMap<(usize, usize), Losses>,
 }
 
-/// One direction of a rack's uplinks.
+/// One direction of a rack's uplinks at light load.
 #[derive(Clone, Debug, Default)]
 struct Direction {
-    /// Bits per second of all its flows, per round, by the share of line rate that they are paced
-    /// to, in per mille.
-    sums: BTreeMap<u32, Vec<f64>>,
-    /// At light load: shares of segments that its flows retransmit, and their ends.
+    /// Shares of segments that its flows retransmit, and their ends.
     lost: Vec<f64>,
     ends: [BTreeSet<HostId>; 2],
 }
@@ -52,7 +52,7 @@ impl Paced {
         let racks = observations.inventory().racks.len();
         let mut all = Self {
             directions: vec![<[Direction; 2]>::default(); racks],
-            ways: BTreeMap::new(),
+            ..Self::default()
         };
         for (index, view) in observations.stages.iter().enumerate() {
             if !matches!(view.stage.pattern, Pattern::Paths { .. }) {
@@ -81,15 +81,12 @@ impl Paced {
         let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         for row in &round.records {
             let racks = observations.inventory().racks_between(row.src, row.dst);
-            for rack_and_index in racks.iter().flat_map(|(from, to)| [(*from, 0), (*to, 1)]) {
-                *sums.entry(rack_and_index).or_default() += row.bits_per_sec().unwrap_or_default();
+            if let Some(way) = racks {
+                *sums.entry(way).or_default() += row.bits_per_sec().unwrap_or_default();
             }
         }
-        for ((rack, index), sum) in sums {
-            let of_loads = &mut self.directions[rack][index].sums;
-            let per_mille = (1000.0 * load).round() as u32;
-            of_loads.entry(per_mille).or_default().push(sum);
-        }
+        let per_mille = (1000.0 * load).round() as u32;
+        self.rounds.entry(per_mille).or_default().push(sums);
     }
 
     fn take_losses(
@@ -139,10 +136,38 @@ impl Paced {
             false => losses.are_common(),
         };
         let is_much = losses.share() > outlying_share && own.is_of_several_hosts();
-        match is_much && own.had_room(uplinks) && all_lose() {
+        match is_much && self.had_room(uplinks) && all_lose() {
             true => &own.lost,
             false => &[],
         }
+    }
+
+    fn had_room(&self, uplinks: &Uplinks) -> bool {
+        let is_own = |(from, to): (usize, usize)| [from, to][uplinks.index] == uplinks.rack;
+        let is_room = |light: &f64| *light < LEAST_FILL * uplinks.most_bits_per_sec;
+        let limit = uplinks.limit_bits_per_sec;
+        self.carried(is_own).first().is_some_and(is_room)
+            || limit.is_some_and(|limit| self.exceeds(limit, is_own))
+    }
+
+    /// Whether such ways carry more than what is held for their limit: what is full carries the same
+    /// whatever is asked of it.
+    pub(super) fn exceeds(&self, limit: f64, is_meant: impl Fn((usize, usize)) -> bool) -> bool {
+        let carried = self.carried(is_meant);
+        carried.into_iter().fold(0.0, f64::max) > (1.0 + MIN_EFFECT) * limit
+    }
+
+    /// What such ways carry together, by load, the lowest first: medians over rounds.
+    fn carried(&self, is_meant: impl Fn((usize, usize)) -> bool) -> Vec<f64> {
+        let of_round = |ways: &BTreeMap<(usize, usize), f64>| {
+            let meant = ways.iter().filter(|(way, _)| is_meant(**way));
+            meant.map(|(_, sum)| sum).sum::<f64>()
+        };
+        let loads = self.rounds.values().filter_map(|rounds| {
+            let sums: Vec<f64> = rounds.iter().map(of_round).collect();
+            median(&sums)
+        });
+        loads.collect()
     }
 
     /// Of all that goes out of a rack, or into it.
@@ -163,13 +188,5 @@ impl Direction {
     /// At both ends: a lone host's own link may be meant as well.
     fn is_of_several_hosts(&self) -> bool {
         self.lost.len() >= MIN_SEEN && self.ends.iter().all(|hosts| hosts.len() > 1)
-    }
-
-    fn had_room(&self, uplinks: &Uplinks) -> bool {
-        let sums = || self.sums.values().filter_map(|sums| median(sums));
-        let is_room = |light: f64| light < LEAST_FILL * uplinks.most_bits_per_sec;
-        // What is full carries the same whatever is asked of it.
-        let is_exceeded = |limit: f64| sums().fold(0.0, f64::max) > (1.0 + MIN_EFFECT) * limit;
-        sums().next().is_some_and(is_room) || uplinks.limit_bits_per_sec.is_some_and(is_exceeded)
     }
 }

@@ -14,6 +14,9 @@ use std::f64::consts::TAU;
 pub struct PodLimit {
     /// By index.
     pub racks: Vec<usize>,
+    /// The racks of the other pod where there are two: its links, the other way, explain the same
+    /// flows.
+    pub other: Option<Vec<usize>>,
     /// Out of the pod, or into it.
     pub direction: Direction,
     /// What they carry.
@@ -92,19 +95,25 @@ pub(super) fn limits(fitted: &Fitted<'_>) -> Vec<PodLimit> {
 }
 
 fn of_direction(fitted: &Fitted<'_>, pod: usize, index: usize) -> Option<PodLimit> {
-    let pod_of = fitted.rounds.paths.pod_of.iter().enumerate();
-    let racks: Vec<usize> = pod_of
-        .filter(|(_, other)| **other == pod)
-        .map(|(rack, _)| rack)
-        .collect();
+    let paths = &fitted.rounds.paths;
+    let racks_of = |pod: usize| -> Vec<usize> {
+        let racks = paths.pod_of.iter().enumerate();
+        let own = racks.filter(|(_, other)| **other == pod);
+        own.map(|(rack, _)| rack).collect()
+    };
+    let racks = racks_of(pod);
     let hosts: usize = racks
         .iter()
         .map(|rack| fitted.rounds.hosts_in(*rack).count())
         .sum();
     let left = |connections: f64| left_by_hashes(connections, hosts as f64);
-    let limiting = uplinks::limiting(fitted, &Tier::Pod(pod, racks.clone()), index, left)?;
-    Some(PodLimit {
+    let tier = Tier::Pod(pod, racks.clone());
+    let limiting = uplinks::limiting(fitted, &tier, index, left)?;
+    let paced = &fitted.rounds.paced;
+    let is_own = |racks| tier.has(fitted.rounds, racks, index);
+    (!paced.exceeds(limiting.capacity.value, is_own)).then(|| PodLimit {
         racks,
+        other: (paths.pods() == 2).then(|| racks_of(1 - pod)),
         direction: [Direction::Tx, Direction::Rx][index],
         limiting,
     })

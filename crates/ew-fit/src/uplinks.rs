@@ -223,7 +223,12 @@ fn direction(
         let known = (is_one_path, is_limit);
         found.lost_shares = lost_beside_room(fitted, &found, known, (rack, index));
     }
-    if !is_limit || !found.lost_shares.is_empty() {
+    // So does what a lossy path leaves.
+    let is_exceeded = found.capacity.is_some_and(|capacity| {
+        let is_own = |racks| tier.has(fitted.rounds, racks, index);
+        fitted.rounds.paced.exceeds(capacity.value, is_own)
+    });
+    if !is_limit || is_exceeded || !found.lost_shares.is_empty() {
         found.leave_open(fitted, &sums, levels, (rack, index));
     }
     found
@@ -297,7 +302,7 @@ pub(super) enum Tier {
 
 impl Tier {
     /// Whether a flow passes them on its way out, for index 0, or in.
-    fn has(&self, rounds: &Rounds, racks: (usize, usize), index: usize) -> bool {
+    pub(super) fn has(&self, rounds: &Rounds, racks: (usize, usize), index: usize) -> bool {
         let is_end = |(from, to): (usize, usize), own| [from, to][index] == own;
         match self {
             Self::Rack(rack) => is_end(racks, *rack),

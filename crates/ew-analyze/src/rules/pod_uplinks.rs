@@ -28,8 +28,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 fn finding(case: &Case<'_>, limits: &[&Limit]) -> Finding {
     let ratios: Vec<Estimate> = limits.iter().map(|limit| limit.limiting.ratio).collect();
     let ratio = together(&ratios);
-    let pods: BTreeSet<Vec<RackId>> = limits.iter().map(|limit| racks(limit)).collect();
-    let has = |direction| limits.iter().any(|limit| limit.direction == direction);
+    let about = Subjects::of(limits);
     Finding {
         measured: quantity(&ratio, "ratio"),
         expected: plain(1.0, "ratio"),
@@ -38,9 +37,9 @@ fn finding(case: &Case<'_>, limits: &[&Limit]) -> Finding {
             Subject::Run,
             Cause::Uplink,
             Details::OversubscribedPods(OversubscribedPods {
-                pods: pods.into_iter().collect(),
-                directions: Directions::of(has(Direction::Tx), has(Direction::Rx))
-                    .unwrap_or(Directions::Rx),
+                pods: about.pods,
+                directions: about.directions,
+                is_one_way: about.is_one_way,
                 ratio,
                 limits: limits
                     .iter()
@@ -52,19 +51,57 @@ fn finding(case: &Case<'_>, limits: &[&Limit]) -> Finding {
     }
 }
 
-fn racks(limit: &Limit) -> Vec<RackId> {
-    limit
-        .racks
-        .iter()
-        .map(|rack| RackId(*rack as u32))
-        .collect()
+/// What a finding is about.
+struct Subjects {
+    pods: Vec<Vec<RackId>>,
+    directions: Directions,
+    is_one_way: bool,
+}
+
+impl Subjects {
+    fn of(limits: &[&Limit]) -> Self {
+        let ways: Option<BTreeSet<[Vec<RackId>; 2]>> = limits.iter().map(|one| way(one)).collect();
+        let ways = ways.map(|ways| ways.into_iter().collect::<Vec<_>>());
+        if let Some([first, ..]) = ways.as_deref() {
+            let is_one_way = ways.iter().flatten().count() == 1;
+            return Self {
+                pods: first.to_vec(),
+                directions: match is_one_way {
+                    true => Directions::Tx,
+                    false => Directions::Both,
+                },
+                is_one_way,
+            };
+        }
+        let pods: BTreeSet<Vec<RackId>> = limits.iter().map(|one| racks(&one.racks)).collect();
+        let has = |direction| limits.iter().any(|limit| limit.direction == direction);
+        Self {
+            pods: pods.into_iter().collect(),
+            directions: Directions::of(has(Direction::Tx), has(Direction::Rx))
+                .unwrap_or(Directions::Rx),
+            is_one_way: false,
+        }
+    }
+}
+
+/// Of two pods what one sends to the other, whose links may be meant as well.
+fn way(limit: &Limit) -> Option<[Vec<RackId>; 2]> {
+    let (own, other) = (racks(&limit.racks), racks(limit.other.as_ref()?));
+    Some(match limit.direction {
+        Direction::Rx => [other, own],
+        _ => [own, other],
+    })
+}
+
+fn racks(indices: &[usize]) -> Vec<RackId> {
+    indices.iter().map(|rack| RackId(*rack as u32)).collect()
 }
 
 fn proof(case: &Case<'_>, limit: &Limit) -> PodLimit {
     let stages = &case.observations.stages;
     let stage = limit.limiting.stage.and_then(|stage| stages.get(stage));
     PodLimit {
-        racks: racks(limit),
+        racks: racks(&limit.racks),
         direction: limit.direction.into(),
         capacity_bits_per_sec: limit.limiting.capacity.value,
         hosts_bits_per_sec: limit.limiting.hosts_bits_per_sec,

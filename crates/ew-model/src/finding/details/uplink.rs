@@ -74,6 +74,9 @@ pub struct OversubscribedPods {
     pub pods: Vec<Vec<RackId>>,
     /// Which way.
     pub directions: Directions,
+    /// Whether what the first sends to the second is meant: of two pods the links of either are.
+    #[serde(default)]
+    pub is_one_way: bool,
     /// What the hosts could do, over what the links carry.
     pub ratio: Estimate,
     /// What it rests on, per pod and direction; of many the first.

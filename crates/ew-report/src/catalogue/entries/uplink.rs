@@ -60,16 +60,26 @@ impl Entry for Oversubscribed {
 
 impl Entry for OversubscribedPods {
     fn headline(&self, names: &Inventory) -> Headline {
-        let who = match self.pods.as_slice() {
-            [one] => pod(names, one),
-            [one, other] => format!("{} and {}", pod(names, one), pod(names, other)),
-            many => format!("{} pods", many.len()),
-        };
-        Headline::new(format!(
-            "{who}: oversubscribed {} {}",
-            ratio(&self.ratio),
-            directions(self.directions)
-        ))
+        let ratio = ratio(&self.ratio);
+        let way = directions(self.directions);
+        Headline::new(match self.pods.as_slice() {
+            [from, to] if self.is_one_way => {
+                format!(
+                    "{} to {}: oversubscribed {ratio}",
+                    pod(names, from),
+                    pod(names, to)
+                )
+            }
+            [one] => format!("{}: oversubscribed {ratio} {way}", pod(names, one)),
+            [one, other] => {
+                format!(
+                    "{} and {}: oversubscribed {ratio} {way}",
+                    pod(names, one),
+                    pod(names, other)
+                )
+            }
+            many => format!("{} pods: oversubscribed {ratio} {way}", many.len()),
+        })
     }
 
     fn evidence(&self, names: &Inventory) -> Vec<Evidence> {

@@ -50,6 +50,13 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         ),
         ("one pod", Details::OversubscribedPods(pods(&[&[1, 2]]))),
         ("two pods", Details::OversubscribedPods(pods(&[&[1], &[2]]))),
+        (
+            "one way between two pods",
+            Details::OversubscribedPods(OversubscribedPods {
+                is_one_way: true,
+                ..pods(&[&[1], &[2]])
+            }),
+        ),
     ]
 }
 
@@ -66,6 +73,7 @@ fn pods(pods: &[&[u32]]) -> OversubscribedPods {
     OversubscribedPods {
         pods: pods.iter().map(racks).collect(),
         directions: Directions::Tx,
+        is_one_way: false,
         ratio: estimate(2.0, 1.9, 2.1),
         limits: pods.iter().map(limit).collect(),
     }
