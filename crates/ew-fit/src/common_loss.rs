@@ -5,9 +5,9 @@
 //! pairs: where all lose alike, there are as many as chance makes, and where one of n paths loses,
 //! n times as many. How many segments go at once does not change that.
 
-use super::tomography::{Key, Seen};
-use ew_evidence::criteria::SIGNIFICANT;
-use ew_stats::poisson_at_least;
+use super::tomography::{Key, PACE, Seen};
+use ew_evidence::criteria::{SIGNIFICANT, SLOW};
+use ew_stats::{median, poisson_at_least, quantile};
 use std::collections::BTreeMap;
 
 /// As many more pairs there are where half of the connections lose, as over one of two paths.
@@ -21,6 +21,8 @@ pub(super) struct Losses(BTreeMap<Key, Vec<Round>>);
 struct Round {
     segments: f64,
     lost: f64,
+    /// Its rate over that of the flow's better connections.
+    of_pace: f64,
 }
 
 /// Pairs of rounds in which the same connection loses.
@@ -34,10 +36,13 @@ struct Pairs {
 
 impl Losses {
     pub(super) fn take(&mut self, connections: &[Seen]) {
+        let rates: Vec<f64> = connections.iter().map(|one| one.rate).collect();
+        let pace = quantile(&rates, PACE).unwrap_or_default();
         for one in connections {
             let round = Round {
                 segments: one.segments,
                 lost: one.lost,
+                of_pace: one.rate / pace.max(f64::MIN_POSITIVE),
             };
             self.0.entry(one.key).or_default().push(round);
         }
@@ -53,6 +58,13 @@ impl Losses {
     pub(super) fn share(&self) -> f64 {
         let sum = |figure: fn(&Round) -> f64| self.rounds().map(figure).sum::<f64>();
         sum(|round| round.lost) / sum(|round| round.segments).max(1.0)
+    }
+
+    /// Whether what loses is as fast as what does not: a full path slows its connections, too.
+    pub(super) fn leave_pace(&self) -> bool {
+        let losing = self.rounds().filter(|round| round.lost > 0.0);
+        let rates: Vec<f64> = losing.map(|round| round.of_pace).collect();
+        median(&rates).is_some_and(|rate| rate >= SLOW)
     }
 
     /// Whether it is likelier that one of two paths, or fewer, loses than that all do: the likelihood

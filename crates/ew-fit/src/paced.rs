@@ -146,7 +146,8 @@ impl Paced {
         let is_own = |(from, to): (usize, usize)| [from, to][uplinks.index] == uplinks.rack;
         let is_room = |light: &f64| *light < LEAST_FILL * uplinks.most_bits_per_sec;
         let limit = uplinks.limit_bits_per_sec;
-        self.carried(is_own).first().is_some_and(is_room)
+        let carried = self.carried(is_own);
+        carried.values().next().is_some_and(is_room)
             || limit.is_some_and(|limit| self.exceeds(limit, is_own))
     }
 
@@ -154,18 +155,41 @@ impl Paced {
     /// whatever is asked of it.
     pub(super) fn exceeds(&self, limit: f64, is_meant: impl Fn((usize, usize)) -> bool) -> bool {
         let carried = self.carried(is_meant);
-        carried.into_iter().fold(0.0, f64::max) > (1.0 + MIN_EFFECT) * limit
+        let most = carried.into_values().fold(0.0, f64::max);
+        most > (1.0 + MIN_EFFECT) * limit
     }
 
-    /// What such ways carry together, by load, the lowest first: medians over rounds.
-    fn carried(&self, is_meant: impl Fn((usize, usize)) -> bool) -> Vec<f64> {
+    /// Whether what such ways carry at full load may be what loss leaves of it: they lose without
+    /// being slow at light load, and carry as much more at a higher load as is asked of them.
+    pub(super) fn may_be_left_by_loss(
+        &self,
+        outlying_share: f64,
+        is_meant: impl Fn((usize, usize)) -> bool,
+    ) -> bool {
+        let own = self.ways.iter().filter(|(way, _)| is_meant(**way));
+        let losses = Losses::of(own.map(|(_, losses)| losses));
+        if losses.share() < outlying_share || !losses.leave_pace() {
+            return false;
+        }
+        let carried = self.carried(is_meant);
+        match (carried.first_key_value(), carried.last_key_value()) {
+            (Some((light, low)), Some((heavy, high))) if heavy > light => {
+                let asked = f64::from(*heavy) / f64::from(*light);
+                high / low > (1.0 - MIN_EFFECT) * asked
+            }
+            _ => true,
+        }
+    }
+
+    /// What such ways carry together, by load: medians over rounds.
+    fn carried(&self, is_meant: impl Fn((usize, usize)) -> bool) -> BTreeMap<u32, f64> {
         let of_round = |ways: &BTreeMap<(usize, usize), f64>| {
             let meant = ways.iter().filter(|(way, _)| is_meant(**way));
             meant.map(|(_, sum)| sum).sum::<f64>()
         };
-        let loads = self.rounds.values().filter_map(|rounds| {
+        let loads = self.rounds.iter().filter_map(|(load, rounds)| {
             let sums: Vec<f64> = rounds.iter().map(of_round).collect();
-            median(&sums)
+            Some((*load, median(&sums)?))
         });
         loads.collect()
     }

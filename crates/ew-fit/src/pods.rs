@@ -109,9 +109,9 @@ fn of_direction(fitted: &Fitted<'_>, pod: usize, index: usize) -> Option<PodLimi
     let left = |connections: f64| left_by_hashes(connections, hosts as f64);
     let tier = Tier::Pod(pod, racks.clone());
     let limiting = uplinks::limiting(fitted, &tier, index, left)?;
-    let paced = &fitted.rounds.paced;
-    let is_own = |racks| tier.has(fitted.rounds, racks, index);
-    (!paced.exceeds(limiting.capacity.value, is_own)).then(|| PodLimit {
+    let is_refuted = tier.exceeds(fitted, index, limiting.capacity.value)
+        || tier.may_be_left_by_loss(fitted, index);
+    (!is_refuted).then(|| PodLimit {
         racks,
         other: (paths.pods() == 2).then(|| racks_of(1 - pod)),
         direction: [Direction::Tx, Direction::Rx][index],

@@ -40,6 +40,8 @@ pub struct RackDirection {
     pub stage: Option<usize>,
     /// Shares of their segments that isolated flows retransmit, where they are lost at random.
     pub lost_shares: Vec<f64>,
+    /// Whether it, or one of its paths, loses so that what it carries shows no limit.
+    pub loses: bool,
 }
 
 /// Whether an uplink was tried as far as its hosts go.
@@ -193,6 +195,7 @@ fn direction(
         rounds: full.len(),
         stage: most_common(full.iter().map(|sum| sum.stage)),
         lost_shares: lost_shares(fitted, rack, index),
+        loses: false,
     };
     let mut low = surely_above(&ratios);
     if let (
@@ -214,24 +217,25 @@ fn direction(
     };
     let left = left.min(of_collisions.unwrap_or(1.0));
     let is_limit = is_sure && is_beyond_hashes(low, left);
-    let is_one_path = match fitted.rounds.paths.most {
-        Some(traced) => traced == 1,
-        None => paths.is_some_and(|paths| paths.one_path() > SURE),
-    };
     // What loss leaves of many connections looks like what a full uplink carries.
     if found.lost_shares.is_empty() {
-        let known = (is_one_path, is_limit);
+        let known = (is_one_path(fitted, paths), is_limit);
         found.lost_shares = lost_beside_room(fitted, &found, known, (rack, index));
     }
-    // So does what a lossy path leaves.
-    let is_exceeded = found.capacity.is_some_and(|capacity| {
-        let is_own = |racks| tier.has(fitted.rounds, racks, index);
-        fitted.rounds.paced.exceeds(capacity.value, is_own)
-    });
-    if !is_limit || is_exceeded || !found.lost_shares.is_empty() {
+    found.loses = !found.lost_shares.is_empty() || tier.may_be_left_by_loss(fitted, index);
+    let is_exceeded = (found.capacity).is_some_and(|one| tier.exceeds(fitted, index, one.value));
+    if !is_limit || is_exceeded || found.loses {
         found.leave_open(fitted, &sums, levels, (rack, index));
     }
     found
+}
+
+/// By traces, or where there are none, by rates.
+fn is_one_path(fitted: &Fitted<'_>, paths: Option<&Posterior>) -> bool {
+    match fitted.rounds.paths.most {
+        Some(traced) => traced == 1,
+        None => paths.is_some_and(|paths| paths.one_path() > SURE),
+    }
 }
 
 /// Rounds in which the fit finds the links full, and that asked for more.
@@ -302,7 +306,7 @@ pub(super) enum Tier {
 
 impl Tier {
     /// Whether a flow passes them on its way out, for index 0, or in.
-    pub(super) fn has(&self, rounds: &Rounds, racks: (usize, usize), index: usize) -> bool {
+    fn has(&self, rounds: &Rounds, racks: (usize, usize), index: usize) -> bool {
         let is_end = |(from, to): (usize, usize), own| [from, to][index] == own;
         match self {
             Self::Rack(rack) => is_end(racks, *rack),
@@ -311,6 +315,21 @@ impl Tier {
                 pods.is_some_and(|pods| is_end(pods, *pod))
             }
         }
+    }
+
+    /// Whether more than a limit was carried where all paths are loaded in part.
+    pub(super) fn exceeds(&self, fitted: &Fitted<'_>, index: usize, limit: f64) -> bool {
+        let rounds = fitted.rounds;
+        let is_own = |racks| self.has(rounds, racks, index);
+        rounds.paced.exceeds(limit, is_own)
+    }
+
+    /// Whether what it carries may be what loss leaves of it.
+    pub(super) fn may_be_left_by_loss(&self, fitted: &Fitted<'_>, index: usize) -> bool {
+        let rounds = fitted.rounds;
+        let is_own = |racks| self.has(rounds, racks, index);
+        let outlying = loss::outlying_share(rounds.loss.typical_share());
+        rounds.paced.may_be_left_by_loss(outlying, is_own)
     }
 
     fn capacity(&self, capacities: &Capacities, index: usize) -> f64 {

@@ -93,7 +93,7 @@ fn pair(
     let ramp = sums.ramps.get(&(from, to));
     let carried = across.map(|across| across.value);
     let limit = narrower(out, into);
-    let is_lossy = !out.lost_shares.is_empty() || !into.lost_shares.is_empty();
+    let is_lossy = out.loses || into.loses;
     let is_reached = carried.is_some_and(|carried| carried > FULL * asked);
     let limited = match limit {
         Some(limit) if capacity(limit) < (1.0 - MIN_EFFECT) * asked => Some(true),

@@ -119,13 +119,13 @@ fn is_collapsed_incast(stage: &StageView<'_>, found: &[Finding]) -> bool {
             .any(|f| f.cause == Cause::Congestion && f.severity == Severity::Notice)
 }
 
-/// Slow pairs, hosts that are slow at times, and what random loss takes, which varies, are in no
-/// expectation.
+/// Slow pairs, hosts that are slow at times, and what random loss and bad paths take, which varies,
+/// are in no expectation.
 fn explains_stages(finding: &Finding) -> bool {
     let at_times = finding.symptom.is_none() && finding.severity == Severity::Fault;
     match finding.cause {
         Cause::SlowPair => true,
-        Cause::Loss => finding.severity == Severity::Fault,
+        Cause::Loss | Cause::BadPath => finding.severity == Severity::Fault,
         Cause::CpuQuota | Cause::CoreSaturated | Cause::ReceiveWindow | Cause::SendBuffer => {
             at_times
         }

@@ -36,7 +36,7 @@ pub(super) struct Judged {
 }
 
 /// The flow's connections at this quantile keep the pace.
-pub(super) const PACE: f64 = 0.75;
+pub(crate) const PACE: f64 = 0.75;
 
 /// A connection in one round.
 pub(crate) struct Seen {

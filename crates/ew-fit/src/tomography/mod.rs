@@ -17,14 +17,14 @@ mod scope;
 mod traces;
 
 pub use black_hole::BlackHole;
-pub(crate) use connections::{Key, Seen, is_light, with_cpu};
+pub(crate) use connections::{Key, PACE, Seen, is_light, with_cpu};
 pub use lost::{LostLocation, LostMember, short_racks};
 pub use members::BadMember;
 pub use scope::Scope;
 pub use traces::Traces;
 
 use crate::{ANYTHING, Direction, Network, RackDirection};
-use connections::{Judged, PACE, connections_of};
+use connections::{Judged, connections_of};
 use ew_evidence::criteria::{
     ALIKE, EQUAL, FAULT_ODDS, FULL, LOSSY_UNLOADED, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL,
 };
