@@ -57,8 +57,8 @@ pub(crate) fn standings(
         .collect()
 }
 
-/// The report of a flow that ran through the window. When no data moved there is an error beside
-/// its counts: they show that its connections had opened.
+/// The report of a flow that ran through the window. When no data moved there is an error, and
+/// counts, which show that its connections had opened.
 pub(crate) fn measured(spec: &RoundSpec, prepared: &dyn Prepared, flow: &Flow<'_>) -> FlowReport {
     let order = flow.order;
     let counts = prepared.counts(order.role);
@@ -76,7 +76,7 @@ pub(crate) fn measured(spec: &RoundSpec, prepared: &dyn Prepared, flow: &Flow<'_
         sender,
         receiver,
         // A flow that has done its work, or was stopped, is silent for good reason, as is one that
-        // may have no work; why one stood still is said.
+        // may have no work; one that stood still has its error.
         standing: flow
             .standing
             .filter(|_| error.is_none() && !flow.window.is_done && !flow.window.is_cut && counts),

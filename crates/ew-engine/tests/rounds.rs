@@ -76,7 +76,7 @@ fn relay(client: &TcpStream, peer: SocketAddr) {
 
 /// A connection that opens and then carries nothing has no figure, and counts that say so.
 #[test]
-fn silence_after_the_hello_is_an_error_beside_counts() {
+fn silence_after_the_hello_is_an_error_with_counts() {
     let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
     let peer = data_address(&far, LOCALHOST);
     let way = TcpListener::bind((LOCALHOST, 0)).unwrap();

@@ -54,8 +54,10 @@ struct RoundQuality {
 }
 
 impl RoundQuality {
-    fn is_void(&self) -> bool {
-        self.missing_share > VOID_SHARE || self.late_share > VOID_SHARE
+    /// Flows that are missing although hosts had CPU are a fault of the network, and the others ran
+    /// together all the same.
+    fn is_void(&self, had_cpu: bool) -> bool {
+        self.late_share > VOID_SHARE || !had_cpu && self.missing_share > VOID_SHARE
     }
 }
 
@@ -95,7 +97,8 @@ impl Quality {
         self.missing_share = mean(|round| round.missing_share);
         self.starved_share = full.iter().filter(starved).count() as f64 / rounds;
         self.full_rounds = full.len();
-        self.void_rounds = full.iter().filter(|round| round.is_void()).count();
+        let had_cpu = self.late_share < NEGLIGIBLE && self.starved_share < NEGLIGIBLE;
+        self.void_rounds = (full.iter().filter(|round| round.is_void(had_cpu))).count();
     }
 
     /// Whether nothing may be concluded of the network: most full rounds did not run as planned.
@@ -113,12 +116,13 @@ impl Quality {
     /// nothing.
     pub fn is_void(&self, stage: usize, round: usize) -> bool {
         let known = self.rounds.get(&(stage, round));
-        known.is_some_and(RoundQuality::is_void)
+        known.is_some_and(|round| round.is_void(self.had_cpu()))
     }
 
     /// Void rounds of all, full or not.
     pub fn void_total(&self) -> usize {
-        self.rounds.values().filter(|round| round.is_void()).count()
+        let rounds = self.rounds.values();
+        rounds.filter(|round| round.is_void(self.had_cpu())).count()
     }
 }
 

@@ -67,8 +67,8 @@ impl Losses {
         median(&rates).is_some_and(|rate| rate >= SLOW)
     }
 
-    /// Whether it is likelier that one of two paths, or fewer, loses than that all do: the likelihood
-    /// ratio of Poisson variables.
+    /// Whether it is likelier that one of two paths, or fewer, loses than that all do: the
+    /// likelihood ratio of Poisson variables.
     pub(super) fn differ(&self) -> bool {
         let pairs = self.pairs();
         pairs.seen * f64::ln(OF_HALF) > pairs.by_chance * (OF_HALF - 1.0)

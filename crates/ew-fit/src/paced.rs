@@ -151,8 +151,8 @@ impl Paced {
             || limit.is_some_and(|limit| self.exceeds(limit, is_own))
     }
 
-    /// Whether such ways carry more than what is held for their limit: what is full carries the same
-    /// whatever is asked of it.
+    /// Whether such ways carry more than what is held for their limit: what is full carries the
+    /// same whatever is asked of it.
     pub(super) fn exceeds(&self, limit: f64, is_meant: impl Fn((usize, usize)) -> bool) -> bool {
         let carried = self.carried(is_meant);
         let most = carried.into_values().fold(0.0, f64::max);
