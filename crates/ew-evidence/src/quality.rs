@@ -31,7 +31,7 @@ pub struct Quality {
     rounds: BTreeMap<(usize, usize), RoundQuality>,
     /// Rounds that use at least half of the hosts; all rounds where none does.
     pub full_rounds: usize,
-    /// Those of them that are void.
+    /// Those of them that are void, but for flows that are missing although hosts had CPU.
     pub void_rounds: usize,
     /// Mean share of late flows over the full rounds.
     pub late_share: f64,
@@ -54,10 +54,12 @@ struct RoundQuality {
 }
 
 impl RoundQuality {
-    /// Flows that are missing although hosts had CPU are a fault of the network, and the others ran
-    /// together all the same.
-    fn is_void(&self, had_cpu: bool) -> bool {
-        self.late_share > VOID_SHARE || !had_cpu && self.missing_share > VOID_SHARE
+    fn is_void(&self) -> bool {
+        self.missing_share > VOID_SHARE || self.is_late()
+    }
+
+    fn is_late(&self) -> bool {
+        self.late_share > VOID_SHARE
     }
 }
 
@@ -97,8 +99,13 @@ impl Quality {
         self.missing_share = mean(|round| round.missing_share);
         self.starved_share = full.iter().filter(starved).count() as f64 / rounds;
         self.full_rounds = full.len();
-        let had_cpu = self.late_share < NEGLIGIBLE && self.starved_share < NEGLIGIBLE;
-        self.void_rounds = (full.iter().filter(|round| round.is_void(had_cpu))).count();
+        // Flows that are missing although hosts had CPU are a fault of the network, and what such
+        // rounds do not show others may.
+        let invalidates = |round: &&&RoundQuality| match self.had_cpu() {
+            true => round.is_late(),
+            false => round.is_void(),
+        };
+        self.void_rounds = full.iter().filter(invalidates).count();
     }
 
     /// Whether nothing may be concluded of the network: most full rounds did not run as planned.
@@ -116,13 +123,12 @@ impl Quality {
     /// nothing.
     pub fn is_void(&self, stage: usize, round: usize) -> bool {
         let known = self.rounds.get(&(stage, round));
-        known.is_some_and(|round| round.is_void(self.had_cpu()))
+        known.is_some_and(RoundQuality::is_void)
     }
 
     /// Void rounds of all, full or not.
     pub fn void_total(&self) -> usize {
-        let rounds = self.rounds.values();
-        rounds.filter(|round| round.is_void(self.had_cpu())).count()
+        self.rounds.values().filter(|round| round.is_void()).count()
     }
 }
 
