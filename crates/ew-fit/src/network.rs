@@ -4,6 +4,7 @@ use super::HostRates;
 use super::explain::{Found, rivals};
 use super::fitted::{Fitted, LEFT_BY_COLLISIONS, Sums};
 use super::hypothesis::{Capacities, Direction, Effect, Fabric, Hypothesis, Location, Part};
+use super::loss;
 use super::members::Posterior;
 use super::noise::{ISOLATED_SIGMA, LITTLE_STARVATION};
 use super::obs::Obs;
@@ -12,6 +13,7 @@ use super::pods::{self, PodLimit};
 use super::rounds::Rounds;
 use super::score::Predicted;
 use super::search::Search;
+use super::side::Side;
 use super::uplinks::{self, RackDirection, Reach};
 use super::views;
 use ew_evidence::criteria::{EQUAL, FULL};
@@ -22,23 +24,6 @@ use ew_model::{HostId, RackId};
 use ew_plan::expectation::Capacities as PlanCapacities;
 use ew_stats::{median, median_estimate};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// One direction of a host's link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
-    /// Sending.
-    Tx(HostId),
-    /// Receiving.
-    Rx(HostId),
-}
-
-impl Side {
-    /// Whose it is.
-    pub fn host(self) -> HostId {
-        let (Self::Tx(host) | Self::Rx(host)) = self;
-        host
-    }
-}
 
 /// A side that does less than its class.
 #[derive(Clone, Debug)]
@@ -121,6 +106,8 @@ pub struct Network {
     pub racks: Vec<[RackDirection; 2]>,
     /// From which rack to which connections lose alike at light load, and which share.
     pub(crate) lossy_ways: BTreeMap<(usize, usize), f64>,
+    /// Sides of hosts all of whose cross-rack connections lose at light load.
+    pub lossy_sides: BTreeSet<Side>,
     /// Every ordered pair.
     pub rack_pairs: Vec<RackPairAnalysis>,
     /// Pods that limit their racks.
@@ -157,6 +144,7 @@ impl Network {
             isolated: Vec::new(),
             racks: Vec::new(),
             lossy_ways: BTreeMap::new(),
+            lossy_sides: BTreeSet::new(),
             rack_pairs: views::unknown_pairs(observations),
             pods: Vec::new(),
             unexplained: UnexplainedPairs::default(),
@@ -189,10 +177,8 @@ impl Network {
         };
         let mut racks = uplinks::racks(&fitted, found.paths.as_ref());
         if host_rates == HostRates::OfLinks {
-            racks
-                .iter_mut()
-                .flatten()
-                .for_each(RackDirection::widen_by_links);
+            let directions = racks.iter_mut().flatten();
+            directions.for_each(RackDirection::widen_by_links);
         }
         let mut pods = pods::limits(&fitted);
         let sums = match quality.is_throttled || is_unknown {
@@ -220,6 +206,7 @@ impl Network {
             typical: largest.map(|(rate, _)| *rate),
             classes,
             lossy_ways: rounds.paced.common_losses(),
+            lossy_sides: lossy_sides(rounds),
             rack_pairs,
             pods,
             unexplained: unexplained.unwrap_or_default(),
@@ -406,6 +393,11 @@ fn without_open_racks(hypothesis: &Hypothesis, racks: &[[RackDirection; 2]]) -> 
         _ => true,
     });
     known
+}
+
+fn lossy_sides(rounds: &Rounds) -> BTreeSet<Side> {
+    let outlying = loss::outlying_share(rounds.loss.typical_share());
+    rounds.paced.lossy_sides(outlying)
 }
 
 fn isolated(fitted: &Fitted<'_>) -> Vec<Isolated> {

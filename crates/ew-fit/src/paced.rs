@@ -5,6 +5,7 @@
 
 use super::common_loss::Losses;
 use super::obs::retransmitted_share;
+use super::side::Side;
 use super::tomography::{is_light, with_cpu};
 use ew_evidence::criteria::{LEAST_FILL, LOSSY_UNLOADED, MIN_EFFECT, MIN_SEEN};
 use ew_evidence::observations::{Observations, RoundView, StageView};
@@ -25,6 +26,8 @@ pub(super) struct Paced {
     ways: BTreeMap<(usize, usize), Losses>,
     /// Of every rack, out and in.
     directions: Vec<[Direction; 2]>,
+    /// What hosts' cross-rack flows lose at light load, out and in.
+    sides: BTreeMap<Side, Losses>,
 }
 
 /// One direction of a rack's uplinks at light load.
@@ -106,23 +109,41 @@ impl Paced {
                 self.directions[rack][index].take(row);
             }
             self.ways.entry((from, to)).or_default().take(&seen);
+            for side in [Side::Tx(row.src), Side::Rx(row.dst)] {
+                self.sides.entry(side).or_default().take(&seen);
+            }
         }
     }
 
     /// From which rack to which connections lose alike, by what it is at one of the ends, and the
-    /// share that they lose.
+    /// share that they lose. Of ways without light load it is that of the end.
     pub(super) fn common_losses(&self) -> BTreeMap<(usize, usize), f64> {
-        let is_common = |rack: usize, index: usize| {
+        let common = |rack: usize, index: usize| {
             let losses = self.losses(rack, index);
-            losses.share() > LOSSY_UNLOADED && !losses.differ()
+            let share = losses.share();
+            (share > LOSSY_UNLOADED && !losses.differ()).then_some(share)
         };
         let racks = 0..self.directions.len();
-        let common: Vec<[bool; 2]> = racks
-            .map(|rack| [0, 1].map(|index| is_common(rack, index)))
+        let ends: Vec<[Option<f64>; 2]> = racks
+            .map(|rack| [0, 1].map(|index| common(rack, index)))
             .collect();
-        let ways = self.ways.iter();
-        let lossy = ways.filter(|((from, to), _)| common[*from][0] || common[*to][1]);
-        lossy.map(|(racks, way)| (*racks, way.share())).collect()
+        let all = (0..ends.len()).flat_map(|from| (0..ends.len()).map(move |to| (from, to)));
+        let common = all.filter_map(|way| {
+            let end = ends[way.0][0].into_iter().chain(ends[way.1][1]);
+            let of_end = end.reduce(f64::max)?;
+            Some((way, self.ways.get(&way).map_or(of_end, Losses::share)))
+        });
+        common.collect()
+    }
+
+    /// The hosts' sides all of whose connections lose at light load, alike and without being slow,
+    /// more than `outlying_share`.
+    pub(super) fn lossy_sides(&self, outlying_share: f64) -> BTreeSet<Side> {
+        let loses = |losses: &Losses| {
+            losses.share() > outlying_share && losses.leave_pace() && losses.are_common()
+        };
+        let lossy = self.sides.iter().filter(|(_, losses)| loses(losses));
+        lossy.map(|(side, _)| *side).collect()
     }
 
     /// What flows retransmit at light load, where all together retransmit more than

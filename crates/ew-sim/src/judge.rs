@@ -286,7 +286,7 @@ fn way(directions: Directions) -> LinkDirection {
 fn of_racks(locations: &[PathLocation]) -> Vec<(RackId, LinkDirection)> {
     let of_rack = |location: &PathLocation| match location {
         PathLocation::Rack { rack, directions } => Some((*rack, way(*directions))),
-        PathLocation::EveryRack => None,
+        PathLocation::Pod { .. } | PathLocation::EveryRack => None,
     };
     locations.iter().filter_map(of_rack).collect()
 }

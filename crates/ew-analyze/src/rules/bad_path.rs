@@ -4,7 +4,7 @@
 use super::case::Case;
 use crate::finding::{finding_of, plain, quantity};
 use ew_evidence::criteria::SLOW;
-use ew_fit::tomography::{BadMember, Scope};
+use ew_fit::tomography::{BadMember, Pods, Scope};
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::{BadPathByRouter, BadPathByShare, PathLocation, PathRouter};
@@ -14,12 +14,12 @@ use std::net::IpAddr;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     match &case.tomography.bad_member {
-        Some(found) => Some(by_router(found)),
+        Some(found) => Some(by_router(&case.tomography.pods, found)),
         None => by_share(case),
     }
 }
 
-fn by_router(found: &BadMember) -> Finding {
+fn by_router(pods: &Pods, found: &BadMember) -> Finding {
     let share = found.bad as f64 / found.connections.max(1) as f64;
     Finding {
         measured: plain(share, "share"),
@@ -29,7 +29,7 @@ fn by_router(found: &BadMember) -> Finding {
             subject(found.scope),
             Cause::BadPath,
             Details::BadPathByRouter(BadPathByRouter {
-                locations: locations(found.scope, &found.rivals),
+                locations: locations(pods, found.scope, &found.rivals),
                 routers: routers(&found.via),
                 bad_connections: found.bad,
                 connections: found.connections,
@@ -52,7 +52,7 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
             subject(found.scope),
             Cause::BadPath,
             Details::BadPathByShare(BadPathByShare {
-                locations: locations(found.scope, &found.rivals),
+                locations: locations(&case.tomography.pods, found.scope, &found.rivals),
                 stage: found.stage.clone(),
                 fewest_paths,
                 max_paths,
@@ -81,20 +81,26 @@ pub(super) fn subject(scope: Scope) -> Subject {
         Scope::Rack(rack, _) => Subject::Rack {
             rack: RackId(rack as u32),
         },
-        Scope::Everywhere => Subject::Run,
+        Scope::Pod(..) | Scope::Everywhere => Subject::Run,
     }
 }
 
 /// The scope, then those that explain as much.
-pub(super) fn locations(scope: Scope, rivals: &[Scope]) -> Vec<PathLocation> {
+pub(super) fn locations(pods: &Pods, scope: Scope, rivals: &[Scope]) -> Vec<PathLocation> {
     let all = std::iter::once(scope).chain(rivals.iter().copied());
-    all.map(location).collect()
+    all.map(|scope| location(pods, scope)).collect()
 }
 
-fn location(scope: Scope) -> PathLocation {
+fn location(pods: &Pods, scope: Scope) -> PathLocation {
     match scope {
         Scope::Rack(rack, direction) => PathLocation::Rack {
             rack: RackId(rack as u32),
+            directions: direction.into(),
+        },
+        Scope::Pod(pod, direction) => PathLocation::Pod {
+            racks: (pods.racks(pod).into_iter())
+                .map(|rack| RackId(rack as u32))
+                .collect(),
             directions: direction.into(),
         },
         Scope::Everywhere => PathLocation::EveryRack,

@@ -16,7 +16,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
             bad_path::subject(found.scope),
             Cause::BadPath,
             Details::BlackHole(BlackHole {
-                locations: bad_path::locations(found.scope, &found.rivals),
+                locations: bad_path::locations(&case.tomography.pods, found.scope, &found.rivals),
                 routers: bad_path::routers(&found.via),
                 lost_share: found.share,
                 failed_flows: found.failed,

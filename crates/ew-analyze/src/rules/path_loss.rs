@@ -85,7 +85,9 @@ fn side_loss(case: &Case<'_>, side: Side) -> Option<f64> {
     let (share, steady) = stands_out(case, side, LOSSY)?;
     let own = case.network.isolated.iter().filter(|flow| flow.is_of(side));
     let rates: Vec<f64> = own.map(|flow| flow.bits_per_sec).collect();
-    let is_random = steady < 0.5 && is_scattered(&rates) || is_left_by_one(case, side.host());
+    let is_random = steady < 0.5 && is_scattered(&rates)
+        || is_left_by_one(case, side.host())
+        || case.network.lossy_sides.contains(&side);
     (slow.lossy || is_random).then_some(share)
 }
 

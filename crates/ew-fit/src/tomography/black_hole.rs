@@ -8,7 +8,7 @@
 
 use super::lost::{LostLocation, LostMember};
 use super::members::BadMember;
-use super::scope::Scope;
+use super::scope::{Pods, Scope};
 use super::traces::Traces;
 use crate::{ANYTHING, Direction, retransmitted_share};
 use ew_evidence::criteria::{EQUAL, FAULT_ODDS, LOSSY, MANY, MIN_SEEN, SIGNIFICANT};
@@ -109,7 +109,11 @@ struct Tried {
 /// The black hole that explains the flows that never began, if one does. Of hosts short of CPU
 /// nothing is concluded: their cross-rack flows, which have more connections, fail to begin more
 /// often than those inside.
-pub(super) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> Option<BlackHole> {
+pub(super) fn black_hole(
+    observations: &Observations<'_>,
+    quality: &Quality,
+    pods: &Pods,
+) -> Option<BlackHole> {
     if !quality.had_cpu() {
         return None;
     }
@@ -132,13 +136,13 @@ pub(super) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
     let racks = observations.inventory().racks.len();
     let price = |suspect: &Suspect| {
         let locations = match suspect {
-            Suspect::Path(_) => racks + 1,
+            Suspect::Path(_) => racks + pods.of_several().count() + 1,
             Suspect::Host(_) => hosts.len(),
             Suspect::Racks(..) => racks * racks,
         };
         (locations.max(1) as f64 / FAULT_ODDS).ln() + 0.5 * (tried.len().max(2) as f64).ln()
     };
-    let suspected = suspected(&tried);
+    let suspected = suspected(&tried, pods);
     let mut explained: Vec<(f64, f64, Suspect)> = suspected
         .iter()
         .map(|(suspect, inside)| {
@@ -251,29 +255,32 @@ fn expect(tried: &mut [Tried], random_loss: &BTreeMap<Racks, f64>) {
 }
 
 /// Everything that keeps a pair's flows from beginning if it is at fault.
-fn suspects(one: &Tried) -> Vec<Suspect> {
+fn suspects(one: &Tried, pods: &Pods) -> Vec<Suspect> {
     let hosts = BTreeSet::from([one.src, one.dst]);
     let mut all: Vec<Suspect> = hosts.into_iter().map(Suspect::Host).collect();
     if let Some((from, to)) = one.racks {
         let path = |rack| Suspect::Path(Scope::Rack(rack, Direction::Both));
         all.extend([path(from), path(to), Suspect::Path(Scope::Everywhere)]);
         all.push(Suspect::Racks(from.min(to), from.max(to)));
+        let of_pods = (pods.of_several()).map(|pod| Scope::Pod(pod, Direction::Both));
+        let of_pods = of_pods.filter(|scope| scope.has((from, to), pods));
+        all.extend(of_pods.map(Suspect::Path));
     }
     all
 }
 
 /// The flows of every suspect. One whose flows all began explains nothing, and is none.
-fn suspected(tried: &[Tried]) -> BTreeMap<Suspect, Vec<&Tried>> {
+fn suspected<'t>(tried: &'t [Tried], pods: &Pods) -> BTreeMap<Suspect, Vec<&'t Tried>> {
     let failed = tried.iter().filter(|one| one.failed > 0.0);
     let mut suspected: BTreeMap<Suspect, Vec<&Tried>> = failed
-        .flat_map(suspects)
+        .flat_map(|one| suspects(one, pods))
         .map(|suspect| (suspect, Vec::new()))
         .collect();
     if suspected.is_empty() {
         return suspected;
     }
     for one in tried {
-        for suspect in suspects(one) {
+        for suspect in suspects(one, pods) {
             if let Some(inside) = suspected.get_mut(&suspect) {
                 inside.push(one);
             }

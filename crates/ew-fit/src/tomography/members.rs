@@ -7,7 +7,7 @@
 //! rack has one name for every rack that sends to it.
 
 use super::connections::Judged;
-use super::scope::Scope;
+use super::scope::{Pods, Scope};
 use super::traces::{Fork, Traces};
 use crate::{ANY_PART, Direction, OVERDISPERSION};
 use ew_evidence::criteria::{ALIKE, EQUAL, FAULT_ODDS, LOSSY_UNLOADED, MIN_SEEN};
@@ -122,36 +122,13 @@ struct Piece {
 }
 
 /// The bad path that explains the bad connections best, if one does.
-pub(super) fn bad_member(strata: &[Stratum], traces: &Traces, racks: usize) -> Option<BadMember> {
-    let out: Vec<Option<Piece>> = (0..racks)
-        .map(|from| best_piece(strata, traces, from, None))
-        .collect();
-    let into: Vec<Vec<Piece>> = (0..racks)
-        .map(|to| {
-            let from = (0..racks).filter(|from| *from != to);
-            from.filter_map(|from| best_piece(strata, traces, from, Some(to)))
-                .collect()
-        })
-        .collect();
+pub(super) fn bad_member(
+    strata: &[Stratum],
+    traces: &Traces,
+    (racks, pods): (usize, &Pods),
+) -> Option<BadMember> {
     let price = (3.0 * racks as f64 + 1.0).ln() + (1.0 / FAULT_ODDS).ln();
-    let mut found: Vec<(Scope, Vec<Piece>)> = Vec::new();
-    for rack in 0..racks {
-        let sends = shown(out[rack].iter());
-        let receives = shown(into[rack].iter());
-        let nats = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>();
-        // Both directions are one more thing to be at fault.
-        if nats(&sends).min(nats(&receives)) > price {
-            let both = [sends.clone(), receives.clone()].concat();
-            found.push((Scope::Rack(rack, Direction::Both), both));
-        }
-        found.push((Scope::Rack(rack, Direction::Tx), sends));
-        found.push((Scope::Rack(rack, Direction::Rx), receives));
-    }
-    // A spine is bad for whoever sends over it.
-    let show_it = out.iter().flatten().filter(|piece| piece.gain > EQUAL);
-    if 2 * show_it.count() > racks.max(2) {
-        found.push((Scope::Everywhere, out.iter().flatten().cloned().collect()));
-    }
+    let found = scopes(strata, traces, (racks, pods), price);
     let gain = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>() - price;
     let mut ranked: Vec<(f64, Scope, Vec<Piece>)> = found
         .into_iter()
@@ -178,17 +155,70 @@ pub(super) fn bad_member(strata: &[Stratum], traces: &Traces, racks: usize) -> O
     })
 }
 
+/// All that may be bad, with what shows it.
+fn scopes(
+    strata: &[Stratum],
+    traces: &Traces,
+    (racks, pods): (usize, &Pods),
+    price: f64,
+) -> Vec<(Scope, Vec<Piece>)> {
+    let best = |from: usize, to: &dyn Fn(usize) -> bool| best_piece(strata, traces, from, to);
+    let out: Vec<Option<Piece>> = (0..racks).map(|from| best(from, &|_| true)).collect();
+    let into: Vec<Vec<Piece>> = (0..racks)
+        .map(|to| {
+            let from = (0..racks).filter(|from| *from != to);
+            from.filter_map(|from| best(from, &|other| other == to))
+                .collect()
+        })
+        .collect();
+    let mut found: Vec<(Scope, Vec<Piece>)> = Vec::new();
+    let mut add = |scope: &dyn Fn(Direction) -> Scope, sends: Vec<Piece>, receives: Vec<Piece>| {
+        let nats = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>();
+        // Both directions are one more thing to be at fault.
+        if nats(&sends).min(nats(&receives)) > price {
+            let both = [sends.clone(), receives.clone()].concat();
+            found.push((scope(Direction::Both), both));
+        }
+        found.push((scope(Direction::Tx), sends));
+        found.push((scope(Direction::Rx), receives));
+    };
+    for rack in 0..racks {
+        let (sends, receives) = (shown(out[rack].iter()), shown(into[rack].iter()));
+        add(&|way| Scope::Rack(rack, way), sends, receives);
+    }
+    for pod in pods.of_several() {
+        let own = pods.racks(pod);
+        let is_own = |rack: usize| own.contains(&rack);
+        let sends = own.iter().filter_map(|from| best(*from, &|to| !is_own(to)));
+        let others = (0..racks).filter(|from| !is_own(*from));
+        let receives = others.filter_map(|from| best(from, &is_own));
+        let (sends, receives) = (sends.collect::<Vec<_>>(), receives.collect::<Vec<_>>());
+        let (mut sends, receives) = (shown(sends.iter()), shown(receives.iter()));
+        // What one rack alone shows is its own.
+        if sends.len() < 2 {
+            sends.clear();
+        }
+        add(&|way| Scope::Pod(pod, way), sends, receives);
+    }
+    // A spine is bad for whoever sends over it.
+    let show_it = out.iter().flatten().filter(|piece| piece.gain > EQUAL);
+    if 2 * show_it.count() > racks.max(2) {
+        found.push((Scope::Everywhere, out.iter().flatten().cloned().collect()));
+    }
+    found
+}
+
 /// Those that explain more than they cost.
 fn shown<'p>(pieces: impl Iterator<Item = &'p Piece>) -> Vec<Piece> {
     pieces.filter(|piece| piece.gain > 0.0).cloned().collect()
 }
 
-/// Of the routers that a rack's connections go over, the one that explains most.
+/// Of the routers that a rack's connections to the racks meant go over, the one that explains most.
 fn best_piece(
     strata: &[Stratum],
     traces: &Traces,
     from: usize,
-    to: Option<usize>,
+    is_meant: &dyn Fn(usize) -> bool,
 ) -> Option<Piece> {
     let Fork { members, .. } = traces.forks.get(&from)?;
     if members.len() < 2 {
@@ -205,7 +235,7 @@ fn best_piece(
             others: Count::default(),
         };
         for stratum in strata {
-            piece.take(stratum, to);
+            piece.take(stratum, is_meant);
         }
         piece
     });
@@ -214,10 +244,10 @@ fn best_piece(
 
 impl Piece {
     /// Adds a test, if more of the router's connections are bad in it than of all others.
-    fn take(&mut self, stratum: &Stratum, to: Option<usize>) {
+    fn take(&mut self, stratum: &Stratum, is_meant: &dyn Fn(usize) -> bool) {
         let over_it = stratum.routers.get(&(self.from, self.via));
         let connections: Vec<&Judged> = (over_it.into_iter().flatten())
-            .filter(|one| to.is_none_or(|to| one.racks.1 == to))
+            .filter(|one| is_meant(one.racks.1))
             .collect();
         let own = Count::of(connections.iter().copied());
         // Those that are not traced may be over the same router.

@@ -20,7 +20,7 @@ pub use black_hole::BlackHole;
 pub(crate) use connections::{Key, PACE, Seen, is_light, with_cpu};
 pub use lost::{LostLocation, LostMember, short_racks};
 pub use members::BadMember;
-pub use scope::Scope;
+pub use scope::{Pods, Scope};
 pub use traces::Traces;
 
 use crate::{ANYTHING, Direction, Network, RackDirection};
@@ -59,6 +59,8 @@ pub struct Tomography {
     pub black_hole: Option<BlackHole>,
     /// Paths that a rack does not use, and others do.
     pub lost_members: Vec<LostMember>,
+    /// The pods whose paths may be bad.
+    pub pods: Pods,
     /// Share of the flows that load all paths by half whose ends lacked CPU. `None` without such
     /// flows.
     pub starved_share: Option<f64>,
@@ -197,13 +199,14 @@ pub fn tomography(
     let quality = &network.quality;
     let racks = observations.inventory().racks.len();
     let mut lost_members = lost::lost_members(traces, observations.run.plan.expect.paths);
-    let black_hole = black_hole::black_hole(observations, quality);
+    let pods = Pods(traces.pods(racks));
+    let black_hole = black_hole::black_hole(observations, quality, &pods);
     let black_hole = black_hole.map(|found| {
         let ended = by_length(&traces.ended, traces);
         let ended: Vec<Stratum> = ended.into_iter().map(Stratum::new).collect();
         // What leaves over a hole never arrives; what returns over one fails by the hash of the
         // way back, over every router.
-        match members::bad_member(&ended, traces, racks) {
+        match members::bad_member(&ended, traces, (racks, &pods)) {
             Some(member) if member.bad == member.connections => found.at(member),
             _ => found.in_place_of_lost(&mut lost_members, traces),
         }
@@ -211,19 +214,21 @@ pub fn tomography(
     if quality.is_invalid() {
         return Tomography {
             black_hole,
+            pods,
             ..Tomography::default()
         };
     }
     // What a throttled host carries depends on what else it does, and shows no path.
     let (bad_path, bad_member) = match quality.is_throttled {
         true => (None, None),
-        false => bad_paths(observations, network, traces),
+        false => bad_paths(observations, network, traces, &pods),
     };
     Tomography {
         bad_path,
         bad_member,
         black_hole,
         lost_members,
+        pods,
         starved_share: starved_share(observations),
         traced_paths: traces.paths(),
         rack_paths: traces.of_racks(),
@@ -249,6 +254,7 @@ fn bad_paths(
     observations: &Observations<'_>,
     network: &Network,
     traces: &Traces,
+    pods: &Pods,
 ) -> (Option<BadPath>, Option<BadMember>) {
     let racks = observations.inventory().racks.len();
     let paced = paced(observations, network, traces);
@@ -259,11 +265,14 @@ fn bad_paths(
         .map(Stratum::new)
         .collect();
     let by_share = paced.first().and_then(|paced| {
-        let found = explain(&paced.judged, racks)?;
+        let found = explain(&paced.judged, racks, pods)?;
         let stage = paced.stage.clone();
         Some(BadPath { stage, ..found })
     });
-    (by_share, members::bad_member(&strata, traces, racks))
+    (
+        by_share,
+        members::bad_member(&strata, traces, (racks, pods)),
+    )
 }
 
 /// Connections over as many routers, together.
@@ -584,22 +593,25 @@ fn bad_hosts(judged: &[Judged]) -> BTreeSet<HostId> {
     bad.map(|((host, _), _)| host).collect()
 }
 
-fn explain(judged: &[Judged], racks: usize) -> Option<BadPath> {
-    let mut scopes: Vec<Scope> = (0..racks)
-        .flat_map(|rack| {
-            [Direction::Tx, Direction::Rx, Direction::Both]
-                .map(|direction| Scope::Rack(rack, direction))
-        })
-        .collect();
+fn explain(judged: &[Judged], racks: usize, pods: &Pods) -> Option<BadPath> {
+    const WAYS: [Direction; 3] = [Direction::Tx, Direction::Rx, Direction::Both];
+    let of_racks = (0..racks).flat_map(|rack| WAYS.map(|way| Scope::Rack(rack, way)));
+    let of_pods = pods.of_several();
+    let of_pods = of_pods.flat_map(|pod| WAYS.map(|way| Scope::Pod(pod, way)));
+    let mut scopes: Vec<Scope> = of_racks.chain(of_pods).collect();
     scopes.push(Scope::Everywhere);
+    let is_in = |one: &Judged, scope: Scope| scope.has(one.racks, pods);
     let price = (scopes.len() as f64).ln()
         + (1.0 / FAULT_ODDS).ln()
         + 0.5 * (judged.len().max(2) as f64).ln();
     let without = likelihood(judged.iter(), ANYTHING);
     let mut gains: Vec<(f64, Scope)> = scopes
         .into_iter()
-        .filter(|scope| is_possible(judged, *scope))
-        .map(|scope| (gain(judged, scope, without) - price, scope))
+        .filter(|scope| is_possible(judged, |one| is_in(one, *scope)))
+        .map(|scope| {
+            let gain = gain(judged, |one| is_in(one, scope), without);
+            (gain - price, scope)
+        })
         .collect();
     gains.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (gain, scope) = *gains.first().filter(|(gain, _)| *gain > 0.0)?;
@@ -623,18 +635,9 @@ fn explain(judged: &[Judged], racks: usize) -> Option<BadPath> {
     })
 }
 
-fn is_in(one: &Judged, scope: Scope) -> bool {
-    match scope {
-        Scope::Rack(rack, direction) => {
-            direction.has_tx() && one.racks.0 == rack || direction.has_rx() && one.racks.1 == rack
-        }
-        Scope::Everywhere => true,
-    }
-}
-
 /// Enough bad connections of different hosts, and not most of the scope.
-fn is_possible(judged: &[Judged], scope: Scope) -> bool {
-    let inside: Vec<&Judged> = judged.iter().filter(|one| is_in(one, scope)).collect();
+fn is_possible(judged: &[Judged], is_in: impl Fn(&Judged) -> bool) -> bool {
+    let inside: Vec<&Judged> = judged.iter().filter(|one| is_in(one)).collect();
     let bad: Vec<&&Judged> = inside.iter().filter(|one| one.is_bad).collect();
     let hosts: BTreeSet<HostId> = bad.iter().flat_map(|one| [one.src, one.dst]).collect();
     bad.len() >= MIN_SEEN
@@ -643,11 +646,11 @@ fn is_possible(judged: &[Judged], scope: Scope) -> bool {
 }
 
 /// Log-likelihood gained when the connections of a scope are bad with a probability of their own.
-fn gain(judged: &[Judged], scope: Scope, without: f64) -> f64 {
-    let inside = || judged.iter().filter(|one| is_in(one, scope));
+fn gain(judged: &[Judged], is_in: impl Fn(&Judged) -> bool, without: f64) -> f64 {
+    let inside = || judged.iter().filter(|one| is_in(one));
     let (all, bad) = (inside().count(), inside().filter(|one| one.is_bad).count());
     let own = (bad as f64 / all as f64).max(ANYTHING);
-    let outside = judged.iter().filter(|one| !is_in(one, scope));
+    let outside = judged.iter().filter(|one| !is_in(one));
     likelihood(inside(), own) + likelihood(outside, ANYTHING) - without
 }
 

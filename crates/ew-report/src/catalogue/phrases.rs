@@ -108,6 +108,10 @@ pub(in crate::catalogue) fn path_locations(
         PathLocation::Rack { rack, directions } => {
             format!("{}{}", names.rack_name(*rack), one_direction(*directions))
         }
+        PathLocation::Pod { racks, directions } => {
+            let racks = rack_list(names, racks);
+            format!("pod of {racks}{}", one_direction(*directions))
+        }
         PathLocation::EveryRack => "every rack (a spine)".to_owned(),
     };
     let all: Vec<String> = locations.iter().map(location).collect();

@@ -42,7 +42,7 @@ pub struct OwnAndPeers {
 }
 
 /// Whose a path between racks is, and which way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "type")]
 #[schemars(rename = "PathPlace")]
 pub enum PathLocation {
@@ -51,6 +51,13 @@ pub enum PathLocation {
         /// Which.
         rack: RackId,
         /// Which way, seen from the rack.
+        directions: Directions,
+    },
+    /// One of a pod's, to the other pods.
+    Pod {
+        /// The pod's racks.
+        racks: Vec<RackId>,
+        /// Which way, seen from the pod.
         directions: Directions,
     },
     /// One of every rack's: a spine.
