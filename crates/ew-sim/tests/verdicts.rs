@@ -9,7 +9,7 @@ use ew_model::record::FlowRecord;
 use ew_model::run::Run;
 use ew_model::scenario::Pattern;
 use ew_model::threshold::{Metric, Threshold};
-use ew_model::topology::{HostSpec, NicSpec, PathSpec, RackSpec, Topology};
+use ew_model::topology::{HostSpec, NicSpec, PathSpec, PodSpec, RackSpec, Topology};
 use ew_model::{Analysis, Plan};
 use ew_sim::{
     Case, Family, Fault, MemberFault, Noise, UniformCause, draw, draw_any_shape, judge, simulate,
@@ -309,11 +309,110 @@ fn oversubscribed_racks(hosts: u64, ratios: &[u64]) -> Topology {
 
 /// The sentences about uplinks that `qualify` finds.
 fn said_of_uplinks(topology: &Topology) -> Vec<String> {
+    said(topology, |finding| finding.cause == Cause::Uplink)
+}
+
+/// The sentences of some of the findings of `qualify`.
+fn said(topology: &Topology, is_meant: impl Fn(&Finding) -> bool) -> Vec<String> {
     let plan = qualify_plan(7, topology);
     let analysis = ew_analyze::analyze(&simulate(topology, &plan, 7, &Noise::default()));
     let findings = ew_report::in_words(&analysis).findings.into_iter();
-    let uplinks = findings.filter(|finding| finding.cause == Cause::Uplink);
-    uplinks.map(|finding| finding.sentence).collect()
+    let meant = findings.filter(|found| is_meant(&found.finding));
+    meant.map(|found| found.sentence).collect()
+}
+
+/// Racks of six hosts with so many paths, at 1:1.
+fn racks_of_paths(racks: usize, paths: u64) -> Topology {
+    let mut topology = oversubscribed(&vec![1; racks]);
+    let each = PathSpec::healthy(6 * NIC_BITS_PER_SEC / paths);
+    for rack in &mut topology.racks {
+        rack.paths = (0..paths).map(|_| each.clone()).collect();
+    }
+    topology
+}
+
+/// Two pods of two racks each, with two links each to the other.
+fn two_pods(ratio: u64) -> Topology {
+    let mut topology = oversubscribed(&[1; 4]);
+    for (at, rack) in (0..).zip(&mut topology.racks) {
+        rack.pod = Some(at / 2);
+    }
+    let link = PathSpec::healthy(6 * NIC_BITS_PER_SEC / ratio);
+    let pod = |number| PodSpec {
+        name: format!("p{number}"),
+        paths: vec![link.clone(), link.clone()],
+    };
+    topology.pods = vec![pod(1), pod(2)];
+    topology
+}
+
+/// What leaves one of two pods enters the other: the links of either may be meant.
+#[test]
+fn of_two_pods_both_are_named() {
+    let uplinks = said_of_uplinks(&two_pods(2));
+    let expected = "pod of r1 and r2 and pod of r3 and r4: oversubscribed 2.0:1 in both directions";
+    assert_eq!(uplinks, [expected]);
+    let mut one_way = two_pods(1);
+    for path in &mut one_way.pods[0].paths {
+        path.up.rate_bits_per_sec /= 3;
+    }
+    let uplinks = said_of_uplinks(&one_way);
+    let expected = "pod of r1 and r2 to pod of r3 and r4: oversubscribed 3.0:1";
+    assert!(
+        uplinks.len() == 1 && uplinks[0].starts_with(expected),
+        "{uplinks:#?}"
+    );
+}
+
+/// And no rack's.
+#[test]
+fn a_bad_link_of_a_pod_is_the_pods() {
+    let mut narrow = two_pods(1);
+    narrow.pods[0].paths[1].down.rate_bits_per_sec /= 5;
+    let mut lossy = two_pods(1);
+    lossy.pods[0].paths[1].down.loss_share = 0.01;
+    for topology in [narrow, lossy] {
+        let faults = said(&topology, |finding| finding.severity == Severity::Fault);
+        let either = "pod of r1 and r2 RX or pod of r3 and r4 TX (not distinguished): ";
+        assert!(
+            faults.len() == 1 && faults[0].starts_with(either),
+            "{faults:#?}"
+        );
+    }
+}
+
+/// TCP leaves as much of a load that it is not asked to pace as a narrow uplink does.
+#[test]
+fn what_a_lossy_path_leaves_is_no_ratio() {
+    for (racks, paths) in [(3, 2), (4, 4)] {
+        let mut spine = racks_of_paths(racks, paths);
+        let mut member = racks_of_paths(racks, paths);
+        member.racks[0].paths[0].down.loss_share = 0.01;
+        for rack in &mut spine.racks {
+            rack.paths[0].down.loss_share = 0.01;
+        }
+        for topology in [spine, member] {
+            let findings = said(&topology, |finding| finding.severity > Severity::Info);
+            assert!(
+                findings.len() == 1 && findings[0].contains("degraded"),
+                "{racks} racks, {paths} paths: {findings:#?}"
+            );
+        }
+    }
+}
+
+/// The connections that it swallows are missing in most rounds, which make the run no worse.
+#[test]
+fn a_black_hole_comes_first() {
+    let mut topology = racks_of_paths(3, 2);
+    topology.racks[1].paths[0].down.black_hole = true;
+    let findings = said(&topology, |finding| finding.severity > Severity::Info);
+    assert!(
+        findings[0].contains("blackholes its traffic"),
+        "{findings:#?}"
+    );
+    let is_of_quality = |finding: &Finding| finding.cause == Cause::MeasurementQuality;
+    assert!(said(&topology, is_of_quality).is_empty());
 }
 
 /// What a design does to most racks is reported once, and what differs from it by itself.
@@ -413,7 +512,13 @@ fn loss_on_uplinks_shows_where_ends_are_starved() {
 /// On fast links TCP swings so often that its rates are steady whatever it loses.
 #[test]
 fn loss_on_a_fast_hosts_link_is_named() {
-    let networks = [(6, 1, 0.003), (6, 1, 0.01), (6, 1, 0.05), (8, 4, 0.01)];
+    let networks = [
+        (6, 1, 0.002),
+        (6, 1, 0.01),
+        (6, 1, 0.05),
+        (4, 4, 0.005),
+        (8, 4, 0.01),
+    ];
     for (seed, (hosts, paths, loss_share)) in (1..).zip(networks) {
         let mut topology = oversubscribed_racks(hosts, &[1, 1]);
         for rack in &mut topology.racks {
