@@ -401,6 +401,22 @@ fn what_a_lossy_path_leaves_is_no_ratio() {
     }
 }
 
+/// Though several fill its link.
+#[test]
+fn a_cap_on_one_hosts_connections_is_named() {
+    for paths in [1, 4] {
+        let mut topology = racks_of_paths(3, paths);
+        let capped = &mut topology.racks[1].hosts[2].shaper;
+        capped.flow_bits_per_sec = Some(NIC_BITS_PER_SEC / 5);
+        let findings = said(&topology, |finding| finding.severity > Severity::Info);
+        let expected = "r2h3: single connections: 20% of what it does with several";
+        assert!(
+            findings.len() == 1 && findings[0].starts_with(expected),
+            "{paths} paths: {findings:#?}"
+        );
+    }
+}
+
 /// The connections that it swallows are missing in most rounds, which make the run no worse.
 #[test]
 fn a_black_hole_comes_first() {

@@ -54,6 +54,7 @@ fn of_connections(case: &Case<'_>) -> Option<Finding> {
             Subject::Run,
             found.cause(),
             Details::SingleConnections(SingleConnections {
+                host: None,
                 bits_per_sec: limit,
                 several_bits_per_sec: typical,
                 limit: found,

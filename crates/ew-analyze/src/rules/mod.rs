@@ -12,6 +12,7 @@ mod core_saturated;
 mod cpu_quota;
 mod disk;
 mod faster_network;
+mod host_connections;
 mod host_missing;
 mod incast;
 mod isolated_flows;
@@ -69,6 +70,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         slow_at_times::find(case),
         stated_nic::find(case),
         below_link::find(case),
+        host_connections::find(case),
         uplink::find(case),
         pod_uplinks::find(case),
         paths::find(case),

@@ -1,6 +1,7 @@
 //! Hosts that are all slow alike, and what limits them.
 
 use crate::finding::Cause;
+use crate::inventory::HostId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,9 +18,13 @@ pub struct BelowLinkSpeed {
     pub limit: Option<SharedLimit>,
 }
 
-/// Hosts fill their links with several connections, and no single connection comes near.
+/// Hosts, or one of them, fill their links with several connections, and no single connection comes
+/// near.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SingleConnections {
+    /// The one host whose connections are meant, where others' are not so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostId>,
     /// What one connection does.
     pub bits_per_sec: f64,
     /// What hosts do with several.

@@ -45,8 +45,12 @@ impl Entry for BelowLinkSpeed {
 
 impl Entry for SingleConnections {
     fn headline(&self, names: &Inventory) -> Headline {
+        let (of, who) = match self.host {
+            Some(host) => (format!("{}: ", names.name(host)), "it does"),
+            None => (String::new(), "hosts do"),
+        };
         Headline::new(format!(
-            "single connections: {} of what hosts do with several ({} vs {})",
+            "{of}single connections: {} of what {who} with several ({} vs {})",
             percent(self.bits_per_sec / self.several_bits_per_sec),
             format_bits_per_sec(self.bits_per_sec),
             format_bits_per_sec(self.several_bits_per_sec),

@@ -1,6 +1,7 @@
 //! Hosts that are all slow alike.
 
 use super::golden;
+use ew_model::HostId;
 use ew_model::finding::Details;
 use ew_model::finding::details::{BelowLinkSpeed, SharedLimit, SingleConnections};
 
@@ -21,7 +22,14 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         ("one host, not determined", of_class(1, None)),
         ("hosts, not determined", of_class(8, None)),
     ];
-    unknown.into_iter().chain(classes).chain(single).collect()
+    let connection = limits[0].1.clone();
+    let of_one = Details::SingleConnections(SingleConnections {
+        host: Some(HostId(1)),
+        ..single_connections(connection)
+    });
+    let of_one = [("each connection of one host", of_one)];
+    let all = unknown.into_iter().chain(classes).chain(single);
+    all.chain(of_one).collect()
 }
 
 fn limits() -> Vec<(&'static str, SharedLimit)> {
@@ -69,9 +77,14 @@ fn of_class(hosts: usize, limit: Option<SharedLimit>) -> Details {
 }
 
 fn of_connections(limit: SharedLimit) -> Details {
-    Details::SingleConnections(SingleConnections {
+    Details::SingleConnections(single_connections(limit))
+}
+
+fn single_connections(limit: SharedLimit) -> SingleConnections {
+    SingleConnections {
+        host: None,
         bits_per_sec: 4.96e9,
         several_bits_per_sec: 9.3e9,
         limit,
-    })
+    }
 }
