@@ -18,9 +18,12 @@ use std::collections::{BTreeMap, BTreeSet};
 struct Single<'a> {
     row: &'a FlowRecord,
     bits_per_sec: f64,
-    /// Of what its hosts allow.
-    share: f64,
+    way: Way,
 }
+
+/// The racks that a flow leads from and to, and what the classes of its hosts allow, bits per
+/// second.
+type Way = (Option<(usize, usize)>, u64);
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     // What limits every connection is reported once.
@@ -28,14 +31,14 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let singles = singles(case);
-    let typical = typical_shares(case, &singles);
+    let typical = typical_rates(&singles);
     let mut of_hosts: BTreeMap<HostId, Vec<&Single<'_>>> = BTreeMap::new();
     for single in &singles {
         of_hosts.entry(single.row.src).or_default().push(single);
     }
     let hosts = of_hosts.len();
     let capped = of_hosts.into_iter().filter_map(|(host, own)| {
-        let below = |one: &&Single<'_>| one.share / typical[&way(case, one.row)];
+        let below = |one: &&Single<'_>| one.bits_per_sec / typical[&one.way];
         let below: Vec<f64> = own.iter().map(below).collect();
         Some((host, limit(case, host, &own, &below)?))
     });
@@ -79,34 +82,26 @@ fn single<'a>(case: &Case<'a>, row: &'a FlowRecord) -> Option<Single<'a>> {
     let allowed = network
         .class_rate(row.src)?
         .min(network.class_rate(row.dst)?);
+    let racks = case
+        .observations
+        .inventory()
+        .racks_between(row.src, row.dst);
     Some(Single {
         row,
         bits_per_sec,
-        share: bits_per_sec / allowed,
+        way: (racks, allowed as u64),
     })
 }
 
-/// The racks that a flow leads from and to.
-type Way = Option<(usize, usize)>;
-
-fn way(case: &Case<'_>, row: &FlowRecord) -> Way {
-    case.observations
-        .inventory()
-        .racks_between(row.src, row.dst)
-}
-
-/// Of each way: whatever uplinks and hashes leave of single connections there.
-fn typical_shares(case: &Case<'_>, singles: &[Single<'_>]) -> BTreeMap<Way, f64> {
-    let mut shares: BTreeMap<Way, Vec<f64>> = BTreeMap::new();
+/// Of each way: whatever uplinks, hashes and cores leave of single connections there.
+fn typical_rates(singles: &[Single<'_>]) -> BTreeMap<Way, f64> {
+    let mut rates: BTreeMap<Way, Vec<f64>> = BTreeMap::new();
     for one in singles {
-        shares
-            .entry(way(case, one.row))
-            .or_default()
-            .push(one.share);
+        rates.entry(one.way).or_default().push(one.bits_per_sec);
     }
-    let typical = shares.into_iter();
+    let typical = rates.into_iter();
     typical
-        .filter_map(|(way, shares)| Some((way, median(&shares)?)))
+        .filter_map(|(way, rates)| Some((way, median(&rates)?)))
         .collect()
 }
 
