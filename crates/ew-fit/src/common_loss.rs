@@ -26,6 +26,7 @@ struct Round {
 }
 
 /// Pairs of rounds in which the same connection loses.
+#[derive(Clone, Copy)]
 struct Pairs {
     seen: f64,
     /// If all connections lose alike.

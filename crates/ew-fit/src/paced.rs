@@ -16,14 +16,19 @@ use ew_model::scenario::Pattern;
 use ew_stats::median;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// From which rack to which.
+type Way = (usize, usize);
+
+/// What ways carry in a round, bits per second.
+type Sums = BTreeMap<Way, f64>;
+
 /// Of all racks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paced {
-    /// Bits per second from rack to rack, of rounds, by the share of line rate that flows are paced
-    /// to, in per mille.
-    rounds: BTreeMap<u32, Vec<BTreeMap<(usize, usize), f64>>>,
+    /// Of rounds, by the share of line rate that flows are paced to, in per mille.
+    rounds: BTreeMap<u32, Vec<Sums>>,
     /// What is lost from rack to rack at light load.
-    ways: BTreeMap<(usize, usize), Losses>,
+    ways: BTreeMap<Way, Losses>,
     /// Of every rack, out and in.
     directions: Vec<[Direction; 2]>,
     /// What hosts' cross-rack flows lose at light load, out and in.
@@ -81,7 +86,7 @@ impl Paced {
         let Some(load) = view.stage.workload.pace.measured_share else {
             return;
         };
-        let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        let mut sums = Sums::new();
         for row in &round.records {
             let racks = observations.inventory().racks_between(row.src, row.dst);
             if let Some(way) = racks {
@@ -117,7 +122,7 @@ impl Paced {
 
     /// From which rack to which connections lose alike, by what it is at one of the ends, and the
     /// share that they lose. Of ways without light load it is that of the end.
-    pub(super) fn common_losses(&self) -> BTreeMap<(usize, usize), f64> {
+    pub(super) fn common_losses(&self) -> BTreeMap<Way, f64> {
         let common = |rack: usize, index: usize| {
             let losses = self.losses(rack, index);
             let share = losses.share();
@@ -164,7 +169,7 @@ impl Paced {
     }
 
     fn had_room(&self, uplinks: &Uplinks) -> bool {
-        let is_own = |(from, to): (usize, usize)| [from, to][uplinks.index] == uplinks.rack;
+        let is_own = |(from, to): Way| [from, to][uplinks.index] == uplinks.rack;
         let is_room = |light: &f64| *light < LEAST_FILL * uplinks.most_bits_per_sec;
         let limit = uplinks.limit_bits_per_sec;
         let carried = self.carried(is_own);
@@ -174,7 +179,7 @@ impl Paced {
 
     /// Whether such ways carry more than what is held for their limit: what is full carries the
     /// same whatever is asked of it.
-    pub(super) fn exceeds(&self, limit: f64, is_meant: impl Fn((usize, usize)) -> bool) -> bool {
+    pub(super) fn exceeds(&self, limit: f64, is_meant: impl Fn(Way) -> bool) -> bool {
         let carried = self.carried(is_meant);
         let most = carried.into_values().fold(0.0, f64::max);
         most > (1.0 + MIN_EFFECT) * limit
@@ -185,7 +190,7 @@ impl Paced {
     pub(super) fn may_be_left_by_loss(
         &self,
         outlying_share: f64,
-        is_meant: impl Fn((usize, usize)) -> bool,
+        is_meant: impl Fn(Way) -> bool,
     ) -> bool {
         let own = self.ways.iter().filter(|(way, _)| is_meant(**way));
         let losses = Losses::of(own.map(|(_, losses)| losses));
@@ -203,8 +208,8 @@ impl Paced {
     }
 
     /// What such ways carry together, by load: medians over rounds.
-    fn carried(&self, is_meant: impl Fn((usize, usize)) -> bool) -> BTreeMap<u32, f64> {
-        let of_round = |ways: &BTreeMap<(usize, usize), f64>| {
+    fn carried(&self, is_meant: impl Fn(Way) -> bool) -> BTreeMap<u32, f64> {
+        let of_round = |ways: &Sums| {
             let meant = ways.iter().filter(|(way, _)| is_meant(**way));
             meant.map(|(_, sum)| sum).sum::<f64>()
         };
@@ -217,7 +222,7 @@ impl Paced {
 
     /// Of all that goes out of a rack, or into it.
     fn losses(&self, rack: usize, index: usize) -> Losses {
-        let is_own = |(from, to): (usize, usize)| [from, to][index] == rack;
+        let is_own = |(from, to): Way| [from, to][index] == rack;
         let own = self.ways.iter().filter(|(racks, _)| is_own(**racks));
         Losses::of(own.map(|(_, losses)| losses))
     }
