@@ -22,7 +22,7 @@ type Way = (usize, usize);
 /// What ways carry in a round, bits per second.
 type Sums = BTreeMap<Way, f64>;
 
-/// Of all racks.
+/// What all racks sent and lost.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paced {
     /// Of rounds, by the share of line rate that flows are paced to, in per mille.

@@ -321,6 +321,13 @@ fn said(topology: &Topology, is_meant: impl Fn(&Finding) -> bool) -> Vec<String>
     meant.map(|found| found.sentence).collect()
 }
 
+fn only(sentences: &[String]) -> &str {
+    match sentences {
+        [only] => only,
+        _ => panic!("{sentences:#?}"),
+    }
+}
+
 /// Racks of six hosts with so many paths, at 1:1.
 fn racks_of_paths(racks: usize, paths: u64) -> Topology {
     let mut topology = oversubscribed(&vec![1; racks]);
@@ -358,10 +365,7 @@ fn of_two_pods_both_are_named() {
     }
     let uplinks = said_of_uplinks(&one_way);
     let expected = "pod of r1 and r2 to pod of r3 and r4: oversubscribed 3.0:1";
-    assert!(
-        uplinks.len() == 1 && uplinks[0].starts_with(expected),
-        "{uplinks:#?}"
-    );
+    assert!(only(&uplinks).starts_with(expected), "{uplinks:#?}");
 }
 
 /// And no rack's.
@@ -374,10 +378,7 @@ fn a_bad_link_of_a_pod_is_the_pods() {
     for topology in [narrow, lossy] {
         let faults = said(&topology, |finding| finding.severity == Severity::Fault);
         let either = "pod of r1 and r2 RX or pod of r3 and r4 TX (not distinguished): ";
-        assert!(
-            faults.len() == 1 && faults[0].starts_with(either),
-            "{faults:#?}"
-        );
+        assert!(only(&faults).starts_with(either), "{faults:#?}");
     }
 }
 
@@ -393,10 +394,8 @@ fn what_a_lossy_path_leaves_is_no_ratio() {
         }
         for topology in [spine, member] {
             let findings = said(&topology, |finding| finding.severity > Severity::Info);
-            assert!(
-                findings.len() == 1 && findings[0].contains("degraded"),
-                "{racks} racks, {paths} paths: {findings:#?}"
-            );
+            let is_right = only(&findings).contains("degraded");
+            assert!(is_right, "{racks} racks, {paths} paths: {findings:#?}");
         }
     }
 }
@@ -410,10 +409,8 @@ fn a_cap_on_one_hosts_connections_is_named() {
         capped.flow_bits_per_sec = Some(NIC_BITS_PER_SEC / 5);
         let findings = said(&topology, |finding| finding.severity > Severity::Info);
         let expected = "r2h3: single connections: 20% of what it does with several";
-        assert!(
-            findings.len() == 1 && findings[0].starts_with(expected),
-            "{paths} paths: {findings:#?}"
-        );
+        let is_right = only(&findings).starts_with(expected);
+        assert!(is_right, "{paths} paths: {findings:#?}");
     }
 }
 

@@ -60,10 +60,9 @@ struct Subjects {
 
 impl Subjects {
     fn of(limits: &[&Limit]) -> Self {
-        let ways: Option<BTreeSet<[Vec<RackId>; 2]>> = limits.iter().map(|one| way(one)).collect();
-        let ways = ways.map(|ways| ways.into_iter().collect::<Vec<_>>());
-        if let Some([first, ..]) = ways.as_deref() {
-            let is_one_way = ways.iter().flatten().count() == 1;
+        let ways: BTreeSet<[Vec<RackId>; 2]> = limits.iter().filter_map(|one| way(one)).collect();
+        if let Some(first) = ways.first() {
+            let is_one_way = ways.len() == 1;
             return Self {
                 pods: first.to_vec(),
                 directions: match is_one_way {

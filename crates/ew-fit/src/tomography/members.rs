@@ -127,7 +127,8 @@ pub(super) fn bad_member(
     traces: &Traces,
     (racks, pods): (usize, &Pods),
 ) -> Option<BadMember> {
-    let price = (3.0 * racks as f64 + 1.0).ln() + (1.0 / FAULT_ODDS).ln();
+    let locations = racks + pods.of_several().count();
+    let price = (3.0 * locations as f64 + 1.0).ln() + (1.0 / FAULT_ODDS).ln();
     let found = scopes(strata, traces, (racks, pods), price);
     let gain = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>() - price;
     let mut ranked: Vec<(f64, Scope, Vec<Piece>)> = found
