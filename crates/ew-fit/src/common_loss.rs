@@ -1,9 +1,11 @@
-//! Whether all connections of several ways lose alike, or a part of them loses for the others.
+//! Whether all connections of several ways lose alike, or a part of them loses for the others, and
+//! whether they always do.
 //!
 //! A bad path's connections lose in every round, and those of other paths in none, since their
 //! source ports keep them where they are. So the rounds in which a connection loses are counted in
 //! pairs: where all lose alike, there are as many as chance makes, and where one of n paths loses,
-//! n times as many. How many segments go at once does not change that.
+//! n times as many. How many segments go at once does not change that. What a stalled host or
+//! switch loses at once, many connections lose in the same round, which is counted likewise.
 
 use super::tomography::{Key, PACE, Seen};
 use ew_evidence::criteria::{SIGNIFICANT, SLOW};
@@ -17,30 +19,35 @@ const OF_HALF: f64 = 2.0;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses(BTreeMap<Key, Vec<Round>>);
 
+/// The index of a stage, and of a round in it.
+pub(super) type Moment = (usize, usize);
+
 #[derive(Clone, Copy, Debug)]
 struct Round {
+    moment: Moment,
     segments: f64,
     lost: f64,
     /// Its rate over that of the flow's better connections.
     of_pace: f64,
 }
 
-/// Pairs of rounds in which the same connection loses.
+/// Pairs of rounds in which the same connection loses, or of connections that lose in one round.
 #[derive(Clone, Copy)]
 struct Pairs {
     seen: f64,
-    /// If all connections lose alike.
+    /// If all lose alike.
     by_chance: f64,
     /// By how much more than a Poisson variable's the number varies then.
     dispersion: f64,
 }
 
 impl Losses {
-    pub(super) fn take(&mut self, connections: &[Seen]) {
+    pub(super) fn take(&mut self, moment: Moment, connections: &[Seen]) {
         let rates: Vec<f64> = connections.iter().map(|one| one.rate).collect();
         let pace = quantile(&rates, PACE).unwrap_or_default();
         for one in connections {
             let round = Round {
+                moment,
                 segments: one.segments,
                 lost: one.lost,
                 of_pace: one.rate / pace.max(f64::MIN_POSITIVE),
@@ -68,28 +75,45 @@ impl Losses {
         median(&rates).is_some_and(|rate| rate >= SLOW)
     }
 
-    /// Whether it is likelier that one of two paths, or fewer, loses than that all do: the
-    /// likelihood ratio of Poisson variables.
+    /// Whether it is likelier that one of two paths, or fewer, loses than that all do.
     pub(super) fn differ(&self) -> bool {
-        let pairs = self.pairs();
-        pairs.seen * f64::ln(OF_HALF) > pairs.by_chance * (OF_HALF - 1.0)
+        self.of_connections().are_of_a_part()
     }
 
     /// Whether it is shown that not only one of two paths loses.
     pub(super) fn are_common(&self) -> bool {
-        let pairs = self.pairs();
-        !self.differ() && pairs.is_less_than(OF_HALF * pairs.by_chance)
+        let pairs = self.of_connections();
+        !pairs.are_of_a_part() && pairs.is_less_than(OF_HALF * pairs.by_chance)
+    }
+
+    /// Whether it is shown that they do not lose all the time, but rather in half of the rounds or
+    /// in fewer.
+    pub(super) fn come_at_once(&self) -> bool {
+        let pairs = self.of_moments();
+        pairs.are_of_a_part() && pairs.is_more_than(pairs.by_chance)
     }
 
     fn rounds(&self) -> impl Iterator<Item = &Round> {
         self.0.values().flatten()
     }
 
-    fn pairs(&self) -> Pairs {
+    fn of_connections(&self) -> Pairs {
+        self.pairs(self.0.values())
+    }
+
+    fn of_moments(&self) -> Pairs {
+        let mut moments: BTreeMap<Moment, Vec<Round>> = BTreeMap::new();
+        for round in self.rounds() {
+            moments.entry(round.moment).or_default().push(*round);
+        }
+        self.pairs(moments.values())
+    }
+
+    fn pairs<'r>(&self, groups: impl Iterator<Item = &'r Vec<Round>>) -> Pairs {
         let losing = self.rounds().filter(|round| round.lost > 0.0).count();
         let share = losing as f64 / self.rounds().count().max(1) as f64;
-        let of = |own: &Vec<Round>| Pairs::of(own, share);
-        let sum = self.0.values().map(of).fold(Pairs::NONE, Pairs::plus);
+        let of = |group: &Vec<Round>| Pairs::of(group, share);
+        let sum = groups.map(of).fold(Pairs::NONE, Pairs::plus);
         Pairs {
             dispersion: (sum.dispersion / sum.by_chance.max(f64::MIN_POSITIVE)).max(1.0),
             ..sum
@@ -104,8 +128,8 @@ impl Pairs {
         dispersion: 0.0,
     };
 
-    /// Of one connection where such a share of all rounds loses, with the variance in place of the
-    /// dispersion: by the factorial moments of the number of rounds that lose, which is binomial.
+    /// Of one connection, or round, where such a share of all loses, with the variance in place of
+    /// the dispersion: by the factorial moments of the number that loses, which is binomial.
     fn of(rounds: &[Round], share: f64) -> Self {
         let losing = rounds.iter().filter(|round| round.lost > 0.0).count() as f64;
         let all = rounds.len() as f64;
@@ -129,6 +153,18 @@ impl Pairs {
             by_chance: self.by_chance + other.by_chance,
             dispersion: self.dispersion + other.dispersion,
         }
+    }
+
+    /// Whether it is likelier that one half loses, or less, than that all do: the likelihood ratio
+    /// of Poisson variables.
+    fn are_of_a_part(&self) -> bool {
+        self.seen * f64::ln(OF_HALF) > self.by_chance * (OF_HALF - 1.0)
+    }
+
+    /// Whether it is more than chance that there are more than expected.
+    fn is_more_than(&self, expected: f64) -> bool {
+        let independent = |count: f64| count / self.dispersion;
+        poisson_at_least(independent(self.seen) as usize, independent(expected)) < SIGNIFICANT
     }
 
     /// Whether it is more than chance that there are not as many as expected.
@@ -160,7 +196,7 @@ mod tests {
                 lost: lost(port, round),
             };
             let seen: Vec<Seen> = (0..connections).map(seen).collect();
-            losses.take(&seen);
+            losses.take((0, usize::from(round)), &seen);
         }
         losses
     }
@@ -195,6 +231,19 @@ mod tests {
             });
             assert!(one.differ() && !one.are_common(), "of {paths}");
         }
+    }
+
+    #[test]
+    fn what_is_lost_in_one_round_comes_at_once() {
+        let at_once = losses(256, |port, round| {
+            f64::from(u8::from(round == 2 && port % 5 == 0))
+        });
+        assert!(at_once.come_at_once());
+        for steady in [losses(256, now_and_then(4)), losses(64, |_, _| 3.0)] {
+            assert!(!steady.come_at_once());
+        }
+        let of_a_path = losses(256, |port, _| f64::from(u8::from(port % 2 == 0)));
+        assert!(!of_a_path.come_at_once());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! At half load nothing is full by chance: what nearly all connections lose there, their way loses,
 //! unless it is so narrow that half load fills it.
 
-use super::common_loss::Losses;
+use super::common_loss::{Losses, Moment};
 use super::obs::retransmitted_share;
 use super::side::Side;
 use super::tomography::{is_light, with_cpu};
@@ -67,10 +67,10 @@ impl Paced {
                 continue;
             }
             let rounds = view.rounds.iter().enumerate();
-            for (_, round) in rounds.filter(|(at, _)| !quality.is_void(index, *at)) {
+            for (at, round) in rounds.filter(|(at, _)| !quality.is_void(index, *at)) {
                 all.take_sums(observations, view, round);
                 if is_light(&view.stage.workload) {
-                    all.take_losses(observations, view, round);
+                    all.take_losses(observations, (index, at), round);
                 }
             }
         }
@@ -100,9 +100,10 @@ impl Paced {
     fn take_losses(
         &mut self,
         observations: &Observations<'_>,
-        view: &StageView<'_>,
+        moment: Moment,
         round: &RoundView<'_>,
     ) {
+        let view = &observations.stages[moment.0];
         // What starved ends repeat although it was not lost is counted as such (RFC 2883), but for
         // a few segments of very many.
         for (row, seen) in with_cpu(observations.run, view, round, 1.0) {
@@ -113,9 +114,9 @@ impl Paced {
             for (rack, index) in [(from, 0), (to, 1)] {
                 self.directions[rack][index].take(row);
             }
-            self.ways.entry((from, to)).or_default().take(&seen);
+            self.ways.entry((from, to)).or_default().take(moment, &seen);
             for side in [Side::Tx(row.src), Side::Rx(row.dst)] {
-                self.sides.entry(side).or_default().take(&seen);
+                self.sides.entry(side).or_default().take(moment, &seen);
             }
         }
     }
@@ -126,7 +127,8 @@ impl Paced {
         let common = |rack: usize, index: usize| {
             let losses = self.losses(rack, index);
             let share = losses.share();
-            (share > LOSSY_UNLOADED && !losses.differ()).then_some(share)
+            let is_common = !losses.differ() && !losses.come_at_once();
+            (share > LOSSY_UNLOADED && is_common).then_some(share)
         };
         let racks = 0..self.directions.len();
         let ends: Vec<[Option<f64>; 2]> = racks
@@ -145,7 +147,10 @@ impl Paced {
     /// more than `outlying_share`.
     pub(super) fn lossy_sides(&self, outlying_share: f64) -> BTreeSet<Side> {
         let loses = |losses: &Losses| {
-            losses.share() > outlying_share && losses.leave_pace() && losses.are_common()
+            losses.share() > outlying_share
+                && losses.leave_pace()
+                && losses.are_common()
+                && !losses.come_at_once()
         };
         let lossy = self.sides.iter().filter(|(_, losses)| loses(losses));
         lossy.map(|(side, _)| *side).collect()
@@ -162,7 +167,8 @@ impl Paced {
             false => losses.are_common(),
         };
         let is_much = losses.share() > outlying_share && own.is_of_several_hosts();
-        match is_much && self.had_room(uplinks) && all_lose() {
+        let is_steady = || !losses.come_at_once() && all_lose();
+        match is_much && self.had_room(uplinks) && is_steady() {
             true => &own.lost,
             false => &[],
         }
@@ -194,7 +200,7 @@ impl Paced {
     ) -> bool {
         let own = self.ways.iter().filter(|(way, _)| is_meant(**way));
         let losses = Losses::of(own.map(|(_, losses)| losses));
-        if losses.share() < outlying_share || !losses.leave_pace() {
+        if losses.share() < outlying_share || !losses.leave_pace() || losses.come_at_once() {
             return false;
         }
         let carried = self.carried(is_meant);
