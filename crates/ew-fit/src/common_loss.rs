@@ -64,8 +64,17 @@ impl Losses {
 
     /// Share of all segments that is lost.
     pub(super) fn share(&self) -> f64 {
-        let sum = |figure: fn(&Round) -> f64| self.rounds().map(figure).sum::<f64>();
-        sum(|round| round.lost) / sum(|round| round.segments).max(1.0)
+        let lost: f64 = self.rounds().map(|round| round.lost).sum();
+        lost / self.segments().max(1.0)
+    }
+
+    /// Whether it is shown that less than half as much is lost as elsewhere.
+    pub(super) fn are_fewer_than(&self, others: &Self) -> bool {
+        let sent = self.segments() / others.segments().max(1.0);
+        let rounds = self.rounds().count() as f64;
+        let expected = (sent * others.losing() as f64).min(rounds);
+        OF_HALF * self.share() < others.share()
+            && poisson_at_most(self.losing(), expected) < SIGNIFICANT
     }
 
     /// Whether what loses is as fast as what does not: a full path slows its connections, too.
@@ -97,6 +106,15 @@ impl Losses {
         self.0.values().flatten()
     }
 
+    fn segments(&self) -> f64 {
+        self.rounds().map(|round| round.segments).sum()
+    }
+
+    /// Rounds, each of one connection, in which something is lost.
+    fn losing(&self) -> usize {
+        self.rounds().filter(|round| round.lost > 0.0).count()
+    }
+
     fn of_connections(&self) -> Pairs {
         self.pairs(self.0.values())
     }
@@ -110,8 +128,7 @@ impl Losses {
     }
 
     fn pairs<'r>(&self, groups: impl Iterator<Item = &'r Vec<Round>>) -> Pairs {
-        let losing = self.rounds().filter(|round| round.lost > 0.0).count();
-        let share = losing as f64 / self.rounds().count().max(1) as f64;
+        let share = self.losing() as f64 / self.rounds().count().max(1) as f64;
         let of = |group: &Vec<Round>| Pairs::of(group, share);
         let sum = groups.map(of).fold(Pairs::NONE, Pairs::plus);
         Pairs {
@@ -170,9 +187,12 @@ impl Pairs {
     /// Whether it is more than chance that there are not as many as expected.
     fn is_less_than(&self, expected: f64) -> bool {
         let independent = |count: f64| count / self.dispersion;
-        let more = independent(self.seen) as usize + 1;
-        1.0 - poisson_at_least(more, independent(expected)) < SIGNIFICANT
+        poisson_at_most(independent(self.seen) as usize, independent(expected)) < SIGNIFICANT
     }
+}
+
+fn poisson_at_most(count: usize, mean: f64) -> f64 {
+    1.0 - poisson_at_least(count + 1, mean)
 }
 
 #[cfg(test)]
@@ -244,6 +264,16 @@ mod tests {
         }
         let of_a_path = losses(256, |port, _| f64::from(u8::from(port % 2 == 0)));
         assert!(!of_a_path.come_at_once());
+    }
+
+    #[test]
+    fn a_way_without_loss_differs_from_those_that_lose() {
+        let lossy = losses(256, now_and_then(4));
+        let none = losses(64, |_, _| 0.0);
+        assert!(none.are_fewer_than(&lossy) && !lossy.are_fewer_than(&none));
+        let of_few = losses(4, |_, _| 0.0);
+        let alike = losses(64, now_and_then(3));
+        assert!(!of_few.are_fewer_than(&lossy) && !alike.are_fewer_than(&lossy));
     }
 
     #[test]

@@ -128,7 +128,8 @@ impl Paced {
             let losses = self.losses(rack, index);
             let share = losses.share();
             let is_common = !losses.differ() && !losses.come_at_once();
-            (share > LOSSY_UNLOADED && is_common).then_some(share)
+            let is_end = || is_common && self.is_lost_on_all_ways(rack, index);
+            (share > LOSSY_UNLOADED && is_end()).then_some(share)
         };
         let racks = 0..self.directions.len();
         let ends: Vec<[Option<f64>; 2]> = racks
@@ -154,6 +155,17 @@ impl Paced {
         };
         let lossy = self.sides.iter().filter(|(_, losses)| loses(losses));
         lossy.map(|(side, _)| *side).collect()
+    }
+
+    /// Whether all that goes out of a rack, or into it, loses alike: what some of its ways lose is
+    /// lost at their other ends.
+    pub(super) fn is_lost_on_all_ways(&self, rack: usize, index: usize) -> bool {
+        let own: Vec<&Losses> = self.ways_of(rack, index).collect();
+        (0..own.len()).all(|at| {
+            let others = own.iter().enumerate().filter(|(other, _)| *other != at);
+            let others = Losses::of(others.map(|(_, losses)| *losses));
+            !own[at].are_fewer_than(&others)
+        })
     }
 
     /// What flows retransmit at light load, where all together retransmit more than
@@ -228,9 +240,13 @@ impl Paced {
 
     /// Of all that goes out of a rack, or into it.
     fn losses(&self, rack: usize, index: usize) -> Losses {
-        let is_own = |(from, to): Way| [from, to][index] == rack;
-        let own = self.ways.iter().filter(|(racks, _)| is_own(**racks));
-        Losses::of(own.map(|(_, losses)| losses))
+        Losses::of(self.ways_of(rack, index))
+    }
+
+    fn ways_of(&self, rack: usize, index: usize) -> impl Iterator<Item = &Losses> {
+        let is_own = move |(from, to): Way| [from, to][index] == rack;
+        let own = self.ways.iter().filter(move |(way, _)| is_own(**way));
+        own.map(|(_, losses)| losses)
     }
 }
 

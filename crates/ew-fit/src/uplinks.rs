@@ -533,6 +533,9 @@ fn lost_beside_room(
     (rack, index): (usize, usize),
 ) -> Vec<f64> {
     let rounds = fitted.rounds;
+    if !rounds.paced.is_lost_on_all_ways(rack, index) {
+        return Vec::new();
+    }
     let way = [Direction::Tx, Direction::Rx][index];
     let isolated = match is_one_path && is_limit {
         true => loss::beside_room(rounds, fitted.hypothesis, rack, way),

@@ -270,9 +270,10 @@ fn lossy_uplinks(found: &LossyUplinks) -> Vec<(RackId, LinkDirection)> {
         Directions::Rx => LinkDirection::Up,
         Directions::Both => LinkDirection::Both,
     };
-    let own = (found.rack, way(found.directions));
+    let own = found.racks.iter();
+    let own = own.map(|lossy| (lossy.rack, way(found.directions)));
     let other = found.or_rack.map(|rack| (rack, seen_from_other));
-    [own].into_iter().chain(other).collect()
+    own.chain(other).collect()
 }
 
 fn way(directions: Directions) -> LinkDirection {

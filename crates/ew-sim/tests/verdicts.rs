@@ -498,10 +498,31 @@ fn loss_on_uplinks_is_told_from_oversubscription() {
             2 => (RackId(0), Directions::Rx),
             _ => (RackId(1), Directions::Tx),
         };
-        assert_eq!((lossy.rack, lossy.directions), (rack, directions), "{case}");
-        let found = lossy.retransmitted_share / loss_share;
+        let [found] = lossy.racks.as_slice() else {
+            panic!("{case}: {lossy:#?}");
+        };
+        assert_eq!((found.rack, lossy.directions), (rack, directions), "{case}");
+        let found = found.retransmitted_share / loss_share;
         assert!((0.8..1.2).contains(&found), "{case}: {found}");
     }
+}
+
+/// As of the only spine, which all flows between racks cross.
+#[test]
+fn loss_that_racks_share_is_reported_once() {
+    let among = |racks: &[usize]| {
+        let mut topology = oversubscribed(&[1; 4]);
+        for rack in racks {
+            topology.racks[*rack].paths[0].up.loss_share = 0.01;
+        }
+        said(&topology, |finding| finding.severity == Severity::Fault)
+    };
+    let all = among(&[0, 1, 2, 3]);
+    let expected = "all 4 racks: random loss on their uplinks";
+    assert!(only(&all).starts_with(expected), "{all:#?}");
+    let two = among(&[0, 2]);
+    let expected = "r1 and r3: random loss on their uplinks TX, ";
+    assert!(only(&two).starts_with(expected), "{two:#?}");
 }
 
 /// What starved ends repeat in vain is counted as such, and what uplinks lose shows all the same.
@@ -515,7 +536,7 @@ fn loss_on_uplinks_shows_where_ends_are_starved() {
     let analysis = ew_analyze::analyze(&run);
     let lossy = analysis.verdict.findings.iter();
     let mut lossy = lossy.filter_map(|found| match &found.details {
-        Details::LossyUplinks(lossy) => Some((lossy.rack, lossy.directions)),
+        Details::LossyUplinks(lossy) => Some((lossy.racks[0].rack, lossy.directions)),
         _ => None,
     });
     assert_eq!(lossy.next(), Some((RackId(1), Directions::Tx)));

@@ -8,7 +8,9 @@ use ew_evidence::basis::data_interface;
 use ew_evidence::criteria::{LEAST_FILL, LOSSY, MIN_SEEN, TIMES_TYPICAL};
 use ew_evidence::telemetry::Cover;
 use ew_fit::{RackDirection, Side, are_unhindered, is_scattered};
-use ew_model::finding::details::{CountedLoss, Directions, LossOnLink, LossyUplinks, Why};
+use ew_model::finding::details::{
+    CountedLoss, Directions, LossOnLink, LossyRack, LossyUplinks, Why,
+};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::workload::{StreamCount, Workload};
 use ew_model::{HostId, RackId};
@@ -29,7 +31,8 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     }))
 }
 
-/// Racks whose uplinks lose packets at random. Of two racks the same flows cross both's.
+/// Racks whose uplinks lose packets at random, those that do in the same directions together: a
+/// spine, or a pod's links, may be what they share. Of two racks the same flows cross both's.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let racks = (0..).map(RackId).zip(&case.network.racks);
     let lost = |direction: &RackDirection| direction.lost_shares.clone();
@@ -40,13 +43,21 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
             [out.as_slice(), into_other].concat(),
             [into.as_slice(), out_of_other].concat(),
         ];
-        return of_rack(case, *first, Some(*second), &both_ends)
-            .into_iter()
+        let lossy = of_rack(*first, &both_ends).into_iter();
+        return lossy
+            .map(|(directions, rack)| finding(case, directions, vec![rack], Some(*second)))
             .collect();
     }
-    losing
-        .into_iter()
-        .filter_map(|(rack, directions)| of_rack(case, rack, None, &directions))
+    let mut alike: BTreeMap<Directions, Vec<LossyRack>> = BTreeMap::new();
+    for (directions, lossy) in losing
+        .iter()
+        .filter_map(|(rack, lost)| of_rack(*rack, lost))
+    {
+        alike.entry(directions).or_default().push(lossy);
+    }
+    let alike = alike.into_iter();
+    alike
+        .map(|(directions, racks)| finding(case, directions, racks, None))
         .collect()
 }
 
@@ -130,35 +141,46 @@ pub(super) fn is_proven(case: &Case<'_>, host: HostId) -> bool {
     })
 }
 
-fn of_rack(
-    case: &Case<'_>,
-    rack: RackId,
-    or_rack: Option<RackId>,
-    lost: &[Vec<f64>; 2],
-) -> Option<Finding> {
+fn of_rack(rack: RackId, lost: &[Vec<f64>; 2]) -> Option<(Directions, LossyRack)> {
     let directions = Directions::of(!lost[0].is_empty(), !lost[1].is_empty())?;
     let shares = lost.concat();
-    let share = median(&shares)?;
-    Some(Finding {
-        measured: plain(share, "share"),
+    let lossy = LossyRack {
+        rack,
+        retransmitted_share: median(&shares)?,
+        flows: shares.len(),
+    };
+    Some((directions, lossy))
+}
+
+fn finding(
+    case: &Case<'_>,
+    directions: Directions,
+    racks: Vec<LossyRack>,
+    or_rack: Option<RackId>,
+) -> Finding {
+    let shares: Vec<f64> = racks
+        .iter()
+        .map(|lossy| lossy.retransmitted_share)
+        .collect();
+    Finding {
+        measured: plain(median(&shares).unwrap_or_default(), "share"),
         expected: plain(case.network.typical_loss, "share"),
         ..finding_of(
             Severity::Fault,
-            match or_rack {
-                Some(to) => Subject::RackPair { from: rack, to },
-                None => Subject::Rack { rack },
+            match (racks.as_slice(), or_rack) {
+                ([LossyRack { rack: from, .. }], Some(to)) => Subject::RackPair { from: *from, to },
+                ([LossyRack { rack, .. }], None) => Subject::Rack { rack: *rack },
+                _ => Subject::Run,
             },
             Cause::Loss,
             Details::LossyUplinks(LossyUplinks {
-                rack,
+                racks,
                 or_rack,
                 directions,
-                retransmitted_share: share,
                 typical_share: case.network.typical_loss,
-                flows: shares.len(),
             }),
         )
-    })
+    }
 }
 
 /// What the host's own counters saw of it: errors and drops of its interface and queueing

@@ -65,7 +65,7 @@ pub use not_determined::{
 };
 pub use pairs_missing::{FlowsMissing, MissingWith, RefusingHost, StageMissing, StagesMissing};
 pub use parts::{Directions, OwnAndPeers, PathLocation, PathRouter};
-pub use path_loss::{CountedLoss, LossOnLink, LossyUplinks};
+pub use path_loss::{CountedLoss, LossOnLink, LossyRack, LossyUplinks};
 pub use paths::{
     HashingCost, NarrowPath, NumberOfPaths, PathsByRates, PathsByRouters, RateInterval,
 };

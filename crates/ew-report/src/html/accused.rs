@@ -4,7 +4,7 @@ use crate::view::Tone;
 use crate::words::cause;
 use ew_model::RackId;
 use ew_model::analysis::RackPairAnalysis;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::{Analysis, HostId};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -25,6 +25,9 @@ fn of_uplink(finding: &Finding) -> Option<&'static str> {
         (Cause::BadPath, _) => Some("bad path"),
         (Cause::LostPath, _) => Some("path not in use"),
         (other, Subject::Rack { .. } | Subject::RackPair { .. }) => Some(cause(other)),
+        (other, Subject::Run) if matches!(finding.details, Details::LossyUplinks(_)) => {
+            Some(cause(other))
+        }
         _ => None,
     }
 }
@@ -96,8 +99,11 @@ impl<'a> Accused<'a> {
             Subject::Host { .. } | Subject::Pair { .. } => false,
         };
         // A finding about several racks' uplinks names those that limit.
-        let is_its = |finding: &Finding| match (finding.cause, finding.subject) {
-            (Cause::Uplink, Subject::RackPair { .. } | Subject::Run) => is_limited,
+        let is_its = |finding: &Finding| match (&finding.details, finding.cause, finding.subject) {
+            (Details::LossyUplinks(lossy), _, Subject::Run) => {
+                lossy.racks.iter().any(|lossy| lossy.rack == rack)
+            }
+            (_, Cause::Uplink, Subject::RackPair { .. } | Subject::Run) => is_limited,
             _ => true,
         };
         let uplinks = self.uplinks.iter();

@@ -5,20 +5,28 @@ use crate::inventory::{HostId, RackId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A rack's uplinks lose packets at random.
+/// Racks' uplinks lose packets at random.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct LossyUplinks {
-    /// Whose.
-    pub rack: RackId,
+    /// Those that lose in the same directions, at least one.
+    pub racks: Vec<LossyRack>,
     /// The only other rack: the same flows cross its uplinks, so that these may be meant.
     #[serde(default)]
     pub or_rack: Option<RackId>,
-    /// Which way, seen from `rack`.
+    /// Which way, seen from each of `racks`.
     pub directions: Directions,
+    /// Share of segments retransmitted by isolated flows, intra-rack or cross-rack, whichever lose
+    /// less.
+    pub typical_share: f64,
+}
+
+/// What the uplinks of one rack lose.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct LossyRack {
+    /// Whose.
+    pub rack: RackId,
     /// Share of segments retransmitted, median over flows.
     pub retransmitted_share: f64,
-    /// The same of isolated flows, intra-rack or cross-rack, whichever lose less.
-    pub typical_share: f64,
     /// Flows that show it: isolated, or all at half load.
     pub flows: usize,
 }
