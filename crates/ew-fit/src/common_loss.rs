@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 /// As many more pairs there are where half of the connections lose, as over one of two paths.
 const OF_HALF: f64 = 2.0;
 
+/// To a thousandth.
+const BISECTIONS: u32 = 10;
+
 /// What connections sent and lost, by round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses(BTreeMap<Key, Vec<Round>>);
@@ -66,6 +69,32 @@ impl Losses {
     pub(super) fn share(&self) -> f64 {
         let lost: f64 = self.rounds().map(|round| round.lost).sum();
         lost / self.segments().max(1.0)
+    }
+
+    /// The same if the connections that lose anything lose segment by segment, whatever happens to
+    /// others: as much as makes so many of their rounds lose. What a full queue drops comes in
+    /// bursts, and this is far less of it.
+    pub(super) fn scattered_share(&self) -> f64 {
+        let losing = self.0.iter();
+        let losing = losing.filter(|(_, rounds)| rounds.iter().any(|round| round.lost > 0.0));
+        let losing = Self(losing.map(|(key, rounds)| (*key, rounds.clone())).collect());
+        let all = losing.losing() as f64;
+        let expected = |share: f64| {
+            let loses = |round: &Round| 1.0 - (1.0 - share).powf(round.segments);
+            losing.rounds().map(loses).sum::<f64>()
+        };
+        let (mut low, mut high) = (0.0, losing.share());
+        if expected(high) <= all {
+            return self.share();
+        }
+        for _ in 0..BISECTIONS {
+            let middle = 0.5 * (low + high);
+            match expected(middle) < all {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        high * losing.segments() / self.segments().max(1.0)
     }
 
     /// Whether it is shown that less than half as much is lost as elsewhere.
@@ -264,6 +293,20 @@ mod tests {
         }
         let of_a_path = losses(256, |port, _| f64::from(u8::from(port % 2 == 0)));
         assert!(!of_a_path.come_at_once());
+    }
+
+    #[test]
+    fn what_comes_in_bursts_is_not_scattered() {
+        let one_by_one = losses(256, now_and_then(4));
+        let kept = one_by_one.scattered_share() / one_by_one.share();
+        assert!((0.95..=1.0).contains(&kept), "{kept}");
+        let bursts = losses(256, |port, round| 10.0 * now_and_then(20)(port, round));
+        let kept = bursts.scattered_share() / bursts.share();
+        assert!((0.08..0.12).contains(&kept), "{kept}");
+        let every_round = losses(64, |_, _| 3.0);
+        assert_eq!(every_round.scattered_share(), every_round.share());
+        let of_a_path = losses(64, |port, _| f64::from(port % 2) * 50.0);
+        assert_eq!(of_a_path.scattered_share(), of_a_path.share());
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Paced {
             let share = losses.share();
             let is_common = !losses.differ() && !losses.come_at_once();
             let is_end = || is_common && self.is_lost_on_all_ways(rack, index);
-            (share > LOSSY_UNLOADED && is_end()).then_some(share)
+            (losses.scattered_share() > LOSSY_UNLOADED && is_end()).then_some(share)
         };
         let racks = 0..self.directions.len();
         let ends: Vec<[Option<f64>; 2]> = racks
@@ -148,7 +148,7 @@ impl Paced {
     /// more than `outlying_share`.
     pub(super) fn lossy_sides(&self, outlying_share: f64) -> BTreeSet<Side> {
         let loses = |losses: &Losses| {
-            losses.share() > outlying_share
+            losses.scattered_share() > outlying_share
                 && losses.leave_pace()
                 && losses.are_common()
                 && !losses.come_at_once()
@@ -178,7 +178,7 @@ impl Paced {
             true => !losses.differ(),
             false => losses.are_common(),
         };
-        let is_much = losses.share() > outlying_share && own.is_of_several_hosts();
+        let is_much = losses.scattered_share() > outlying_share && own.is_of_several_hosts();
         let is_steady = || !losses.come_at_once() && all_lose();
         match is_much && self.had_room(uplinks) && is_steady() {
             true => &own.lost,
@@ -212,7 +212,8 @@ impl Paced {
     ) -> bool {
         let own = self.ways.iter().filter(|(way, _)| is_meant(**way));
         let losses = Losses::of(own.map(|(_, losses)| losses));
-        if losses.share() < outlying_share || !losses.leave_pace() || losses.come_at_once() {
+        let is_little = losses.scattered_share() < outlying_share;
+        if is_little || !losses.leave_pace() || losses.come_at_once() {
             return false;
         }
         let carried = self.carried(is_meant);
