@@ -9,7 +9,6 @@
 //! intervals (`fitted`, `network`, `uplinks`).
 
 mod classes;
-mod common_loss;
 mod connections;
 mod explain;
 mod filling;

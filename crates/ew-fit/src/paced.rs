@@ -3,10 +3,9 @@
 //! At half load nothing is full by chance: what nearly all connections lose there, their way loses,
 //! unless it is so narrow that half load fills it.
 
-use super::common_loss::{Losses, Moment};
 use super::obs::retransmitted_share;
 use super::side::Side;
-use super::tomography::{is_light, with_cpu};
+use super::tomography::{Losses, Moment, is_light, with_cpu};
 use ew_evidence::criteria::{LEAST_FILL, LOSSY_UNLOADED, MIN_EFFECT, MIN_SEEN};
 use ew_evidence::observations::{Observations, RoundView, StageView};
 use ew_evidence::quality::Quality;
@@ -106,7 +105,8 @@ impl Paced {
         let view = &observations.stages[moment.0];
         // What starved ends repeat although it was not lost is counted as such (RFC 2883), but for
         // a few segments of very many.
-        for (row, seen) in with_cpu(observations.run, view, round, 1.0) {
+        for flow in with_cpu(observations.run, view, round) {
+            let (row, seen) = (flow.row, flow.connections);
             let racks = observations.inventory().racks_between(row.src, row.dst);
             let Some((from, to)) = racks else {
                 continue;

@@ -93,7 +93,8 @@ fn starved_path_flows_are_reported_as_such() {
     assert_eq!(starved(0.0, 1.0), None);
     assert_eq!(starved(0.5, 1.0), None);
     assert_eq!(starved(0.5, 0.5), Some(1.0));
-    assert_eq!(starved(1.0, 1.0), Some(1.0));
+    assert_eq!(starved(1.0, 1.0), None);
+    assert_eq!(starved(1.0, 0.5), Some(1.0));
 }
 
 /// Lets threads wait for a CPU for a share of the windows of the stages that load all paths, and

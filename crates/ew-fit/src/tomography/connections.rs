@@ -94,28 +94,35 @@ pub(crate) fn is_light(workload: &Workload) -> bool {
     load.is_some_and(|load| load <= 0.5)
 }
 
-/// The flows of a paced round, with their connections, whose ends had the CPU that they needed: of
-/// those that waited for it up to `max_starvation`, the ones that kept their pace all the same.
+/// A flow of a paced round whose ends had the CPU that they needed, or caught up.
+pub(crate) struct Fed<'o> {
+    pub(crate) row: &'o FlowRecord,
+    pub(crate) connections: Vec<Seen>,
+    pub(crate) is_late: bool,
+}
+
+/// The flows of a paced round whose ends had the CPU that they needed, and of those that waited for
+/// it the ones that kept their pace all the same.
 pub(crate) fn with_cpu<'o>(
     run: &'o Run,
     stage: &'o StageView<'_>,
     round: &'o RoundView<'_>,
-    max_starvation: f64,
-) -> impl Iterator<Item = (&'o FlowRecord, Vec<Seen>)> {
+) -> impl Iterator<Item = Fed<'o>> {
     let rows = round.records.iter().zip(starvation(round));
-    rows.filter_map(move |(row, starved)| {
-        let seen = connections_of(row);
-        let catches_up = || starved <= max_starvation && keeps_pace(run, stage, row, &seen);
-        (starved < LITTLE_STARVATION || catches_up()).then_some((*row, seen))
-    })
+    let fed = rows.map(|(row, starved)| Fed {
+        row,
+        connections: connections_of(row),
+        is_late: starved >= LITTLE_STARVATION,
+    });
+    fed.filter(move |flow| !flow.is_late || keeps_pace(run, stage, flow))
 }
 
 /// Whether a flow's better connections keep its pace: threads that waited for a CPU catch up where
 /// a flow is paced. At half load what comes late and at once fills no path; at more it may.
-fn keeps_pace(run: &Run, stage: &StageView<'_>, row: &FlowRecord, seen: &[Seen]) -> bool {
+fn keeps_pace(run: &Run, stage: &StageView<'_>, flow: &Fed<'_>) -> bool {
     let workload = &stage.stage.workload;
-    let rates: Vec<f64> = seen.iter().map(Seen::bits_per_sec).collect();
-    let paced = run.plan.pace_between(workload, row.src, row.dst);
+    let rates: Vec<f64> = flow.connections.iter().map(Seen::bits_per_sec).collect();
+    let paced = run.plan.pace_between(workload, flow.row.src, flow.row.dst);
     let kept = quantile(&rates, PACE).zip(paced);
-    is_light(workload) && kept.is_some_and(|(rate, pace)| rate * seen.len() as f64 >= FULL * pace)
+    is_light(workload) && kept.is_some_and(|(rate, pace)| rate * rates.len() as f64 >= FULL * pace)
 }

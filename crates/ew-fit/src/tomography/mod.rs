@@ -8,26 +8,27 @@
 //! (Arzani et al., NSDI 2018) and NetBouncer (Tan et al., NSDI 2019) do with votes.
 
 mod black_hole;
+mod common_loss;
 mod connections;
 mod links;
 mod loads;
 mod lost;
 mod members;
+mod pinned;
 mod scope;
 mod traces;
 
 pub use black_hole::BlackHole;
-pub(crate) use connections::{Key, PACE, Seen, is_light, with_cpu};
+pub(crate) use common_loss::{Losses, Moment};
+pub(crate) use connections::{is_light, with_cpu};
 pub use lost::{LostLocation, LostMember, short_racks};
 pub use members::BadMember;
 pub use scope::{Pods, Scope};
 pub use traces::Traces;
 
 use crate::{ANYTHING, Direction, Network, RackDirection};
-use connections::{Judged, connections_of};
-use ew_evidence::criteria::{
-    ALIKE, EQUAL, FAULT_ODDS, FULL, LOSSY_UNLOADED, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL,
-};
+use connections::{Fed, Judged, Key, connections_of};
+use ew_evidence::criteria::{ALIKE, EQUAL, FAULT_ODDS, MANY, MIN_SEEN, SLOW, TIMES_TYPICAL};
 use ew_evidence::observations::{Observations, RoundView, StageView};
 use ew_evidence::quality::{LITTLE_STARVATION, starvation};
 use ew_model::HostId;
@@ -35,18 +36,12 @@ use ew_model::analysis::{RackAnalysis, RackPath};
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
 use ew_model::workload::Pace;
-use ew_stats::{median, poisson_at_least, quantile};
+use ew_stats::median;
 use loads::Loads;
 use members::Stratum;
+use pinned::{Badness, Connection, PathRounds, typical_loss};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-
-/// Rounds in which a 5-tuple must have been measured to be bad in every one.
-const MIN_ROUNDS: usize = 2;
-
-/// Where next to no CPU was left, acknowledgements come so late that senders repeat what was not
-/// lost: a few segments, which are many of one connection's.
-const MAX_STARVATION: f64 = FULL;
 
 /// What is known of single paths.
 #[derive(Debug, Default)]
@@ -112,83 +107,6 @@ pub struct BadPath {
     pub stage: String,
 }
 
-/// One pinned connection over all its rounds.
-#[derive(Clone, Debug, Default)]
-struct Connection {
-    of_pace: Vec<f64>,
-    retransmitted: Vec<f64>,
-    /// Segments sent, and of them retransmitted, over all rounds.
-    segments: f64,
-    lost: f64,
-    bad_rounds: usize,
-}
-
-/// What makes a connection bad.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Badness {
-    /// Slow or lossy in every round: what remains hardly happens by chance.
-    EveryRound,
-    /// Slow in the mean, or more lost over all rounds than by chance where so large a share of
-    /// segments is typical. What happens to good ones too must be compared with others.
-    Pooled(f64),
-}
-
-impl Badness {
-    fn min_rounds(self) -> usize {
-        match self {
-            Self::EveryRound => MIN_ROUNDS,
-            Self::Pooled(_) => 1,
-        }
-    }
-}
-
-impl Connection {
-    fn is_bad(&self, badness: Badness) -> bool {
-        let rounds = self.of_pace.len();
-        match badness {
-            Badness::EveryRound => self.bad_rounds == rounds,
-            Badness::Pooled(typical) => {
-                let pace = self.of_pace.iter().sum::<f64>() / rounds.max(1) as f64;
-                pace < SLOW || self.loses_more_than(typical)
-            }
-        }
-    }
-
-    /// Than the share that is lost of all, and not by chance.
-    fn loses_more_than(&self, share: f64) -> bool {
-        poisson_at_least(self.lost as usize, share * self.segments) < ANYTHING
-    }
-
-    fn loss(&self) -> f64 {
-        self.lost / self.segments.max(1.0)
-    }
-}
-
-/// Share of segments that is typically retransmitted: by all but the worst quarter of the
-/// connections, or over the router in the middle, the better of two, since of two paths one may be
-/// bad in every rack. A bad path's own losses make both too high, so the lower one counts.
-fn typical_loss(connections: &BTreeMap<Key, Connection>, traces: &Traces) -> f64 {
-    let mut routers: BTreeMap<IpAddr, Vec<&Connection>> = BTreeMap::new();
-    for (key, connection) in connections {
-        if let Some(via) = traces.via(key) {
-            routers.entry(via).or_default().push(connection);
-        }
-    }
-    let mut shares: Vec<f64> = routers.values().map(|all| loss_of(all)).collect();
-    shares.sort_by(f64::total_cmp);
-    let middle = shares.get(shares.len().saturating_sub(1) / 2);
-    let mut all: Vec<&Connection> = connections.values().collect();
-    all.sort_by(|a, b| a.loss().total_cmp(&b.loss()));
-    all.truncate(all.len() - all.len() / 4);
-    middle.map_or(1.0, |share| *share).min(loss_of(&all))
-}
-
-fn loss_of(connections: &[&Connection]) -> f64 {
-    let sum = |figure: fn(&Connection) -> f64| connections.iter().map(|one| figure(one)).sum();
-    let (lost, segments): (f64, f64) = (sum(|one| one.lost), sum(|one| one.segments));
-    lost / segments.max(1.0)
-}
-
 /// Analyses the paths of a run. Of one whose rounds are mostly void nothing is concluded but that
 /// nothing arrives.
 pub fn tomography(
@@ -244,7 +162,7 @@ fn starved_share(observations: &Observations<'_>) -> Option<f64> {
     let (mut flows, mut fed) = (0, 0);
     for (stage, round) in rounds {
         flows += round.records.len();
-        fed += with_cpu(observations.run, stage, round, MAX_STARVATION).count();
+        fed += with_cpu(observations.run, stage, round).count();
     }
     (flows > 0).then(|| 1.0 - fed as f64 / flows as f64)
 }
@@ -309,14 +227,14 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
     stages.retain(|stage| load(stage) * network.links <= 1.0);
     let loads = Loads::new(observations, traces, &stages);
     let paced = |(at, stage): (usize, &&StageView<'_>)| {
-        let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
+        let mut seen = PathRounds::default();
         for (index, round) in stage.rounds.iter().enumerate() {
-            let flows = with_cpu(observations.run, stage, round, MAX_STARVATION);
-            let flows: Vec<Vec<Seen>> = flows.map(|(_, seen)| seen).collect();
-            take_round(&flows, &mut connections, |key| {
-                loads.is_full((at, index), key)
-            });
+            let moment = (at, index);
+            let flows: Vec<Fed<'_>> = with_cpu(observations.run, stage, round).collect();
+            let is_full = |key: &Key| loads.is_full(moment, key);
+            seen.take(moment, &flows, traces, is_full);
         }
+        let connections = seen.connections(traces);
         let typical = typical_loss(&connections, traces);
         let judged = |badness| judge(observations, network, traces, &connections, badness);
         Paced {
@@ -503,42 +421,6 @@ fn sum(network: &Network, ways: &[Way<'_>]) -> Option<(Load, Judged)> {
     Some((load, judged))
 }
 
-/// The connections of a round, each against the better ones of its own flow, which are as fast as
-/// the flow's pace lets them be. Those whose path is full show nothing.
-fn take_round(
-    flows: &[Vec<Seen>],
-    connections: &mut BTreeMap<Key, Connection>,
-    is_full: impl Fn(&Key) -> bool,
-) {
-    let losses: Vec<f64> = flows.iter().flatten().map(Seen::loss).collect();
-    let lossy = LOSSY_UNLOADED.max(TIMES_TYPICAL * median(&losses).unwrap_or(0.0));
-    for flow in flows {
-        let Some(pace) = shown_pace(flow) else {
-            continue;
-        };
-        for seen in flow.iter().filter(|seen| !is_full(&seen.key)) {
-            let connection = connections.entry(seen.key).or_default();
-            connection.of_pace.push(seen.rate / pace);
-            connection.retransmitted.push(seen.loss());
-            connection.segments += seen.segments;
-            connection.lost += seen.lost;
-            connection.bad_rounds += usize::from(seen.rate < SLOW * pace || seen.loss() > lossy);
-        }
-    }
-}
-
-/// Bytes per nanosecond of a flow's better connections. `None` where they sent so few segments that
-/// those which the window's edges take, up to one at either end, make a connection slow.
-fn shown_pace(flow: &[Seen]) -> Option<f64> {
-    const MIN_SEGMENTS: f64 = 2.0 / (1.0 - SLOW);
-    let middle = |figure: fn(&Seen) -> f64| {
-        let figures: Vec<f64> = flow.iter().map(figure).collect();
-        quantile(&figures, PACE)
-    };
-    let pace = middle(|seen| seen.rate).filter(|pace| *pace > 0.0)?;
-    (middle(|seen| seen.segments)? >= MIN_SEGMENTS).then_some(pace)
-}
-
 fn judge(
     observations: &Observations<'_>,
     network: &Network,
@@ -664,61 +546,4 @@ fn likelihood<'j>(judged: impl Iterator<Item = &'j Judged>, bad: f64) -> f64 {
             }
         })
         .sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn connections(lost: &[f64]) -> BTreeMap<Key, Connection> {
-        let connection = |lost: &f64| Connection {
-            of_pace: vec![1.0, 1.0],
-            segments: 1000.0,
-            lost: *lost,
-            ..Connection::default()
-        };
-        let key = |port| Key {
-            src: HostId(0),
-            dst: HostId(1),
-            ports: (port, 5201),
-        };
-        (0..).map(key).zip(lost.iter().map(connection)).collect()
-    }
-
-    #[test]
-    fn what_everybody_loses_makes_nobody_bad() {
-        let even = connections(&[4.0, 5.0, 6.0, 5.0, 3.0, 7.0, 5.0, 4.0]);
-        let typical = typical_loss(&even, &Traces::default());
-        assert!((0.004..0.0055).contains(&typical), "{typical}");
-        assert!(
-            even.values()
-                .all(|one| !one.is_bad(Badness::Pooled(typical)))
-        );
-        let uneven = connections(&[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 9.0, 0.0]);
-        let typical = typical_loss(&uneven, &Traces::default());
-        let bad: Vec<bool> = uneven
-            .values()
-            .map(|one| one.is_bad(Badness::Pooled(typical)))
-            .collect();
-        assert!(bad[6] && !bad[2], "{bad:?}");
-    }
-
-    #[test]
-    fn what_sent_few_segments_shows_no_pace() {
-        let flow = |segments: f64| -> Vec<Seen> {
-            let seen = |port| Seen {
-                key: Key {
-                    src: HostId(0),
-                    dst: HostId(1),
-                    ports: (port, 5201),
-                },
-                rate: 1e-3,
-                segments,
-                lost: 0.0,
-            };
-            (0..8).map(seen).collect()
-        };
-        assert_eq!(shown_pace(&flow(8.0)), None);
-        assert_eq!(shown_pace(&flow(30.0)), Some(1e-3));
-    }
 }

@@ -7,7 +7,7 @@
 //! n times as many. How many segments go at once does not change that. What a stalled host or
 //! switch loses at once, many connections lose in the same round, which is counted likewise.
 
-use super::tomography::{Key, PACE, Seen};
+use super::connections::{Key, PACE, Seen};
 use ew_evidence::criteria::{SIGNIFICANT, SLOW};
 use ew_stats::{median, poisson_at_least, quantile};
 use std::collections::BTreeMap;
@@ -20,10 +20,10 @@ const BISECTIONS: u32 = 10;
 
 /// What connections sent and lost, by round.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Losses(BTreeMap<Key, Vec<Round>>);
+pub(crate) struct Losses(BTreeMap<Key, Vec<Round>>);
 
 /// The index of a stage, and of a round in it.
-pub(super) type Moment = (usize, usize);
+pub(crate) type Moment = (usize, usize);
 
 #[derive(Clone, Copy, Debug)]
 struct Round {
@@ -45,7 +45,7 @@ struct Pairs {
 }
 
 impl Losses {
-    pub(super) fn take(&mut self, moment: Moment, connections: &[Seen]) {
+    pub(crate) fn take(&mut self, moment: Moment, connections: &[Seen]) {
         let rates: Vec<f64> = connections.iter().map(|one| one.rate).collect();
         let pace = quantile(&rates, PACE).unwrap_or_default();
         for one in connections {
@@ -60,13 +60,13 @@ impl Losses {
     }
 
     /// Of several ways, together.
-    pub(super) fn of<'l>(ways: impl Iterator<Item = &'l Self>) -> Self {
+    pub(crate) fn of<'l>(ways: impl Iterator<Item = &'l Self>) -> Self {
         let connections = ways.flat_map(|way| &way.0);
         Self(connections.map(|(key, own)| (*key, own.clone())).collect())
     }
 
     /// Share of all segments that is lost.
-    pub(super) fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         let lost: f64 = self.rounds().map(|round| round.lost).sum();
         lost / self.segments().max(1.0)
     }
@@ -74,7 +74,7 @@ impl Losses {
     /// The same if the connections that lose anything lose segment by segment, whatever happens to
     /// others: as much as makes so many of their rounds lose. What a full queue drops comes in
     /// bursts, and this is far less of it.
-    pub(super) fn scattered_share(&self) -> f64 {
+    pub(crate) fn scattered_share(&self) -> f64 {
         let losing = self.0.iter();
         let losing = losing.filter(|(_, rounds)| rounds.iter().any(|round| round.lost > 0.0));
         let losing = Self(losing.map(|(key, rounds)| (*key, rounds.clone())).collect());
@@ -98,7 +98,7 @@ impl Losses {
     }
 
     /// Whether it is shown that less than half as much is lost as elsewhere.
-    pub(super) fn are_fewer_than(&self, others: &Self) -> bool {
+    pub(crate) fn are_fewer_than(&self, others: &Self) -> bool {
         let sent = self.segments() / others.segments().max(1.0);
         let rounds = self.rounds().count() as f64;
         let expected = (sent * others.losing() as f64).min(rounds);
@@ -107,26 +107,26 @@ impl Losses {
     }
 
     /// Whether what loses is as fast as what does not: a full path slows its connections, too.
-    pub(super) fn leave_pace(&self) -> bool {
+    pub(crate) fn leave_pace(&self) -> bool {
         let losing = self.rounds().filter(|round| round.lost > 0.0);
         let rates: Vec<f64> = losing.map(|round| round.of_pace).collect();
         median(&rates).is_some_and(|rate| rate >= SLOW)
     }
 
     /// Whether it is likelier that one of two paths, or fewer, loses than that all do.
-    pub(super) fn differ(&self) -> bool {
+    pub(crate) fn differ(&self) -> bool {
         self.of_connections().are_of_a_part()
     }
 
     /// Whether it is shown that not only one of two paths loses.
-    pub(super) fn are_common(&self) -> bool {
+    pub(crate) fn are_common(&self) -> bool {
         let pairs = self.of_connections();
         !pairs.are_of_a_part() && pairs.is_less_than(OF_HALF * pairs.by_chance)
     }
 
     /// Whether it is shown that they do not lose all the time, but rather in half of the rounds or
     /// in fewer.
-    pub(super) fn come_at_once(&self) -> bool {
+    pub(crate) fn come_at_once(&self) -> bool {
         let pairs = self.of_moments();
         pairs.are_of_a_part() && pairs.is_more_than(pairs.by_chance)
     }
