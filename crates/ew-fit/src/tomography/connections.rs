@@ -98,6 +98,7 @@ pub(crate) fn is_light(workload: &Workload) -> bool {
 pub(crate) struct Fed<'o> {
     pub(crate) row: &'o FlowRecord,
     pub(crate) connections: Vec<Seen>,
+    /// Whether next to no CPU was left to it.
     pub(crate) is_late: bool,
 }
 
@@ -109,12 +110,15 @@ pub(crate) fn with_cpu<'o>(
     round: &'o RoundView<'_>,
 ) -> impl Iterator<Item = Fed<'o>> {
     let rows = round.records.iter().zip(starvation(round));
-    let fed = rows.map(|(row, starved)| Fed {
-        row,
-        connections: connections_of(row),
-        is_late: starved >= LITTLE_STARVATION,
-    });
-    fed.filter(move |flow| !flow.is_late || keeps_pace(run, stage, flow))
+    rows.filter_map(move |(row, starved)| {
+        let flow = Fed {
+            row,
+            connections: connections_of(row),
+            is_late: starved > FULL,
+        };
+        let is_fed = starved < LITTLE_STARVATION || keeps_pace(run, stage, &flow);
+        is_fed.then_some(flow)
+    })
 }
 
 /// Whether a flow's better connections keep its pace: threads that waited for a CPU catch up where

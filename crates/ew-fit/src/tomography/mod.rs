@@ -431,7 +431,6 @@ fn judge(
     let racks_of = |key: &Key| observations.inventory().racks_between(key.src, key.dst);
     let judged = connections.iter().filter_map(|(key, connection)| {
         let racks = racks_of(key)?;
-        let rounds = connection.of_pace.len();
         let is_bad = match network.lossy_ways.get(&racks) {
             // All paths are alike there, and only what loses far more shows another.
             Some(share) => {
@@ -439,7 +438,7 @@ fn judge(
             }
             None => connection.is_bad(badness),
         };
-        (rounds >= badness.min_rounds()).then(|| Judged {
+        connection.is_known(badness).then(|| Judged {
             src: key.src,
             dst: key.dst,
             racks,

@@ -21,10 +21,12 @@ pub(super) struct Connection {
     /// Segments sent, and of them retransmitted, over all rounds.
     pub(super) segments: f64,
     pub(super) lost: f64,
+    /// Those whose ends had CPU, and of them those in which it is bad.
+    rounds: usize,
     bad_rounds: usize,
-    /// Rounds in which something is lost, and of them those whose ends waited for a CPU.
+    /// Those in which something is lost, and of them those whose ends had next to no CPU.
     losing_rounds: usize,
-    late_losing_rounds: usize,
+    late_losses: usize,
 }
 
 /// What makes a connection bad.
@@ -37,32 +39,29 @@ pub(super) enum Badness {
     Pooled(f64),
 }
 
-impl Badness {
-    pub(super) fn min_rounds(self) -> usize {
-        match self {
-            Self::EveryRound => MIN_ROUNDS,
-            Self::Pooled(_) => 1,
-        }
-    }
-}
-
 impl Connection {
-    fn take(&mut self, seen: &Seen, pace: f64, is_late: bool) {
-        let loses = usize::from(seen.lost > 0.0);
+    fn take(&mut self, seen: &Seen, pace: f64) {
         self.of_pace.push(seen.rate / pace);
         self.retransmitted.push(seen.loss());
         self.segments += seen.segments;
         self.lost += seen.lost;
-        self.losing_rounds += loses;
-        self.late_losing_rounds += loses * usize::from(is_late);
+        self.losing_rounds += usize::from(seen.lost > 0.0);
+    }
+
+    /// Whether it was measured in enough rounds.
+    pub(super) fn is_known(&self, badness: Badness) -> bool {
+        match badness {
+            Badness::EveryRound => self.rounds >= MIN_ROUNDS,
+            Badness::Pooled(_) => !self.of_pace.is_empty(),
+        }
     }
 
     pub(super) fn is_bad(&self, badness: Badness) -> bool {
-        let rounds = self.of_pace.len();
         match badness {
-            Badness::EveryRound => self.bad_rounds == rounds,
+            Badness::EveryRound => self.bad_rounds == self.rounds,
             Badness::Pooled(typical) => {
-                let pace = self.of_pace.iter().sum::<f64>() / rounds.max(1) as f64;
+                let rounds = self.of_pace.len().max(1) as f64;
+                let pace = self.of_pace.iter().sum::<f64>() / rounds;
                 pace < SLOW || self.loses_more_than(typical) && !self.may_have_lost_nothing()
             }
         }
@@ -76,7 +75,7 @@ impl Connection {
     /// Where ends wait for a CPU, acknowledgements may come so late that senders repeat what was
     /// not lost: a few segments, now and then.
     fn may_have_lost_nothing(&self) -> bool {
-        self.losing_rounds == 1 && self.late_losing_rounds == 1
+        self.losing_rounds == 1 && self.late_losses == 1
     }
 
     pub(super) fn loss(&self) -> f64 {
@@ -117,8 +116,14 @@ impl PathRounds {
                 }
                 let connection = self.connections.entry(seen.key).or_default();
                 let is_bad = seen.rate < SLOW * pace || seen.loss() > lossy;
-                connection.take(seen, pace, flow.is_late);
-                connection.bad_rounds += usize::from(is_bad);
+                connection.take(seen, pace);
+                match flow.is_late {
+                    true => connection.late_losses += usize::from(seen.lost > 0.0),
+                    false => {
+                        connection.rounds += 1;
+                        connection.bad_rounds += usize::from(is_bad);
+                    }
+                }
             }
         }
     }
