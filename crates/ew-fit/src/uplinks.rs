@@ -533,17 +533,11 @@ fn lost_beside_room(
     (rack, index): (usize, usize),
 ) -> Vec<f64> {
     let rounds = fitted.rounds;
-    if !rounds.paced.is_lost_on_all_ways(rack, index) {
-        return Vec::new();
-    }
     let way = [Direction::Tx, Direction::Rx][index];
     let isolated = match is_one_path && is_limit {
         true => loss::beside_room(rounds, fitted.hypothesis, rack, way),
         false => Vec::new(),
     };
-    if !isolated.is_empty() {
-        return isolated;
-    }
     let limit = found.capacity.filter(|_| is_limit);
     let uplinks = paced::Uplinks {
         rack,
@@ -553,7 +547,14 @@ fn lost_beside_room(
         limit_bits_per_sec: limit.map(|limit| limit.value),
     };
     let outlying = loss::outlying_share(rounds.loss.typical_share());
-    rounds.paced.lost_beside_room(&uplinks, outlying).to_vec()
+    let shares = match isolated.as_slice() {
+        [] => rounds.paced.lost_beside_room(&uplinks, outlying).to_vec(),
+        _ => isolated,
+    };
+    match shares.is_empty() || rounds.paced.is_lost_on_all_ways(rack, index) {
+        true => shares,
+        false => Vec::new(),
+    }
 }
 
 fn lost_shares(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<f64> {
