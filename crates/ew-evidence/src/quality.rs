@@ -113,10 +113,22 @@ impl Quality {
         2 * self.void_rounds > self.full_rounds
     }
 
-    /// Whether hosts had the CPU they needed all along: only then does a connection that never
-    /// opens accuse the network, and not an end that came too late.
-    pub fn had_cpu(&self) -> bool {
-        self.late_share < NEGLIGIBLE && self.starved_share < NEGLIGIBLE
+    /// Whether hosts had the CPU they needed all along.
+    fn had_cpu(&self) -> bool {
+        self.held_back_share() == 0.0
+    }
+
+    /// Whether hosts lacked so much CPU that a connection that never opens does not accuse the
+    /// network: its end came too late.
+    pub fn lacked_cpu(&self) -> bool {
+        self.held_back_share() > VOID_SHARE
+    }
+
+    /// Share of connections that hosts short of CPU may keep from opening: as many as flows start
+    /// late, or rounds are starved. 0 where that is next to none.
+    pub fn held_back_share(&self) -> f64 {
+        let share = self.late_share.max(self.starved_share);
+        if share < NEGLIGIBLE { 0.0 } else { share }
     }
 
     /// Whether a round, by its stage and its index among the stage's rounds with rows, counts for

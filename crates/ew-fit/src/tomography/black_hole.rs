@@ -106,15 +106,14 @@ struct Tried {
     typical: f64,
 }
 
-/// The black hole that explains the flows that never began, if one does. Of hosts short of CPU
-/// nothing is concluded: their cross-rack flows, which have more connections, fail to begin more
-/// often than those inside.
+/// The black hole that explains the flows that never began, if one does. Where hosts
+/// lacked much CPU nothing is concluded.
 pub(super) fn black_hole(
     observations: &Observations<'_>,
     quality: &Quality,
     pods: &Pods,
 ) -> Option<BlackHole> {
-    if !quality.had_cpu() {
+    if quality.lacked_cpu() {
         return None;
     }
     let stages: Vec<&StageView<'_>> = observations
@@ -131,7 +130,8 @@ pub(super) fn black_hole(
         .iter()
         .flat_map(|stage| of_stage(observations, stage))
         .collect();
-    expect(&mut tried, &random_loss(observations, &stages));
+    let random_loss = random_loss(observations, &stages);
+    expect(&mut tried, &random_loss, quality.held_back_share());
     let hosts: BTreeSet<HostId> = tried.iter().flat_map(|one| [one.src, one.dst]).collect();
     let racks = observations.inventory().racks.len();
     let price = |suspect: &Suspect| {
@@ -238,8 +238,9 @@ fn random_loss(observations: &Observations<'_>, stages: &[&StageView<'_>]) -> BT
 }
 
 /// What keeps intra-rack flows from beginning is no path between racks; cross-rack ones do not
-/// begin either where the segment that opens a connection, or its answer, is lost at random.
-fn expect(tried: &mut [Tried], random_loss: &BTreeMap<Racks, f64>) {
+/// begin either where the segment that opens a connection, or its answer, is lost at random, and
+/// have more connections that ends may be late for.
+fn expect(tried: &mut [Tried], random_loss: &BTreeMap<Racks, f64>, held_back_share: f64) {
     let inside = || tried.iter().filter(|one| one.racks.is_none());
     let flows: f64 = inside().map(|one| one.flows).sum();
     let failed: f64 = inside().map(|one| one.failed).sum();
@@ -249,7 +250,7 @@ fn expect(tried: &mut [Tried], random_loss: &BTreeMap<Racks, f64>) {
         let passes = one.racks.map_or(1.0, |(from, to)| {
             (1.0 - lost((from, to))).max(0.0) * (1.0 - lost((to, from))).max(0.0)
         });
-        let opens = passes.powf(one.connections);
+        let opens = (passes * (1.0 - held_back_share)).powf(one.connections);
         one.typical = (1.0 - (1.0 - everywhere) * opens).min(1.0 - SIGNIFICANT);
     }
 }
@@ -335,7 +336,7 @@ mod tests {
         let gain = |lost: [f64; 2]| {
             let mut tried = tried(7.0);
             let lost = BTreeMap::from([((0, 1), lost[0]), ((1, 0), lost[1])]);
-            expect(&mut tried, &lost);
+            expect(&mut tried, &lost, 0.0);
             best_share(&[&tried[1]]).0
         };
         assert!(gain([0.0; 2]) > 10.0, "{}", gain([0.0; 2]));
