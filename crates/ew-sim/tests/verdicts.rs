@@ -429,6 +429,26 @@ fn a_black_hole_comes_first() {
     assert!(said(&topology, is_of_quality).is_empty());
 }
 
+/// Nor do some flows that start late hide it, or make one.
+#[test]
+fn a_black_hole_shows_where_some_flows_are_late() {
+    let holes = |black_hole: bool| {
+        let mut topology = racks_of_paths(3, 2);
+        topology.racks[1].paths[0].down.black_hole = black_hole;
+        let plan = qualify_plan(7, &topology);
+        let mut run = simulate(&topology, &plan, 7, &Noise::default());
+        for row in run.flows.iter_mut().step_by(25) {
+            if let Some(end) = &mut row.sender {
+                end.start_skew_ns = end.window_ns as i64 / 2;
+            }
+        }
+        let findings = ew_analyze::analyze(&run).verdict.findings.into_iter();
+        let holes = findings.filter(|found| matches!(found.details, Details::BlackHole(_)));
+        holes.count()
+    };
+    assert_eq!((holes(true), holes(false)), (1, 0));
+}
+
 /// What a design does to most racks is reported once, and what differs from it by itself.
 #[test]
 fn racks_limited_alike_are_one_finding() {

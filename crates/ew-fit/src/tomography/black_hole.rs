@@ -106,8 +106,8 @@ struct Tried {
     typical: f64,
 }
 
-/// The black hole that explains the flows that never began, if one does. Where hosts
-/// lacked much CPU nothing is concluded.
+/// The black hole that explains the flows that never began, if one does. Where hosts lacked
+/// much CPU nothing is concluded.
 pub(super) fn black_hole(
     observations: &Observations<'_>,
     quality: &Quality,

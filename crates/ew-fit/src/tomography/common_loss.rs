@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// As many more pairs there are where half of the connections lose, as over one of two paths.
 const OF_HALF: f64 = 2.0;
 
-/// To a thousandth.
+/// Halvings of an interval: to a thousandth of it.
 const BISECTIONS: u32 = 10;
 
 /// What connections sent and lost, by round.
@@ -75,26 +75,27 @@ impl Losses {
     /// others: as much as makes so many of their rounds lose. What a full queue drops comes in
     /// bursts, and this is far less of it.
     pub(crate) fn scattered_share(&self) -> f64 {
-        let losing = self.0.iter();
-        let losing = losing.filter(|(_, rounds)| rounds.iter().any(|round| round.lost > 0.0));
-        let losing = Self(losing.map(|(key, rounds)| (*key, rounds.clone())).collect());
-        let all = losing.losing() as f64;
+        let loses = |rounds: &&Vec<Round>| rounds.iter().any(|round| round.lost > 0.0);
+        let losing: Vec<&Round> = self.0.values().filter(loses).flatten().collect();
+        let sum = |figure: fn(&Round) -> f64| losing.iter().map(|one| figure(one)).sum::<f64>();
+        let segments = sum(|round| round.segments).max(1.0);
+        let seen = self.losing() as f64;
         let expected = |share: f64| {
-            let loses = |round: &Round| 1.0 - (1.0 - share).powf(round.segments);
-            losing.rounds().map(loses).sum::<f64>()
+            let loses = |round: &&Round| 1.0 - (1.0 - share).powf(round.segments);
+            losing.iter().map(loses).sum::<f64>()
         };
-        let (mut low, mut high) = (0.0, losing.share());
-        if expected(high) <= all {
+        let (mut low, mut high) = (0.0, sum(|round| round.lost) / segments);
+        if expected(high) <= seen {
             return self.share();
         }
         for _ in 0..BISECTIONS {
             let middle = 0.5 * (low + high);
-            match expected(middle) < all {
+            match expected(middle) < seen {
                 true => low = middle,
                 false => high = middle,
             }
         }
-        high * losing.segments() / self.segments().max(1.0)
+        high * segments / self.segments().max(1.0)
     }
 
     /// Whether it is shown that less than half as much is lost as elsewhere.

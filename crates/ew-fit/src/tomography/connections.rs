@@ -99,7 +99,7 @@ pub(crate) struct Fed<'o> {
     pub(crate) row: &'o FlowRecord,
     pub(crate) connections: Vec<Seen>,
     /// Whether next to no CPU was left to it.
-    pub(crate) is_late: bool,
+    pub(crate) is_starved: bool,
 }
 
 /// The flows of a paced round whose ends had the CPU that they needed, and of those that waited for
@@ -114,7 +114,7 @@ pub(crate) fn with_cpu<'o>(
         let flow = Fed {
             row,
             connections: connections_of(row),
-            is_late: starved > FULL,
+            is_starved: starved > FULL,
         };
         let is_fed = starved < LITTLE_STARVATION || keeps_pace(run, stage, &flow);
         is_fed.then_some(flow)

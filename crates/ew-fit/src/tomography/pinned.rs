@@ -26,7 +26,7 @@ pub(super) struct Connection {
     bad_rounds: usize,
     /// Those in which something is lost, and of them those whose ends had next to no CPU.
     losing_rounds: usize,
-    late_losses: usize,
+    starved_losses: usize,
 }
 
 /// What makes a connection bad.
@@ -75,7 +75,7 @@ impl Connection {
     /// Where ends wait for a CPU, acknowledgements may come so late that senders repeat what was
     /// not lost: a few segments, now and then.
     fn may_have_lost_nothing(&self) -> bool {
-        self.losing_rounds == 1 && self.late_losses == 1
+        self.losing_rounds == 1 && self.starved_losses == 1
     }
 
     pub(super) fn loss(&self) -> f64 {
@@ -117,8 +117,8 @@ impl PathRounds {
                 let connection = self.connections.entry(seen.key).or_default();
                 let is_bad = seen.rate < SLOW * pace || seen.loss() > lossy;
                 connection.take(seen, pace);
-                match flow.is_late {
-                    true => connection.late_losses += usize::from(seen.lost > 0.0),
+                match flow.is_starved {
+                    true => connection.starved_losses += usize::from(seen.lost > 0.0),
                     false => {
                         connection.rounds += 1;
                         connection.bad_rounds += usize::from(is_bad);
