@@ -63,7 +63,7 @@ pub fn analyze(run: &Run) -> Analysis {
     let pair_details = pairs::details(&observations, &telemetry, &host_pairs);
     let sweeps = sweep::sweeps(&observations);
     let tomography = tomography::tomography(&observations, &network, &traces);
-    let isolated_flows = rules::IsolatedFlows::new(&observations);
+    let isolated_flows = rules::IsolatedFlows::new(&observations, &network);
     let case = rules::Case {
         isolated_flows: &isolated_flows,
         tomography: &tomography,

@@ -32,8 +32,10 @@ impl Search<'_> {
         fabrics.extend(pods::alike(self, &hosts));
         let mut best = self.best(fabrics).unwrap_or_else(|| hosts.clone());
         best = hosts::add(self, best, |_| true);
+        best = hosts::lossy_anew(self, best);
         best = racks::add(self, best);
         best = racks::instead_of_hosts(self, best);
+        best = hosts::beside_lossy_racks(self, best);
         best = pairs::add(self, best);
         let paths = racks::hidden(self, &hosts, &best);
         if let Some(other) = paths.as_ref().and_then(|paths| paths.hypothesis.clone()) {

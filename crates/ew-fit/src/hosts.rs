@@ -79,6 +79,55 @@ pub(super) fn add(
     hypothesis
 }
 
+/// The sides that lose at random anew, where flows that were not meant before, as those that cross
+/// racks, show that they do not: what a lossy partner scatters among a few steady flows looks like
+/// loss, too.
+pub(super) fn lossy_anew(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypothesis {
+    for part in hypothesis.parts.clone() {
+        let Part {
+            location: Location::Host(host, direction),
+            effect: Effect::Loss(_),
+        } = part
+        else {
+            continue;
+        };
+        let mut without = hypothesis.clone();
+        without
+            .parts
+            .retain(|other| other.location != part.location);
+        if !loss::is_random_on(search.rounds, &without, (host, direction)) {
+            hypothesis = add(search, without, |_| true);
+        }
+    }
+    hypothesis
+}
+
+/// The hosts anew, without the flows that lose at random between racks, which shows nothing of
+/// hosts.
+pub(super) fn beside_lossy_racks(search: &mut Search<'_>, hypothesis: Hypothesis) -> Hypothesis {
+    let lossy = hypothesis.parts.iter().filter_map(|part| match *part {
+        Part {
+            location: Location::Rack(rack, direction),
+            effect: Effect::Loss(_),
+        } => Some((rack, direction)),
+        _ => None,
+    });
+    let lossy: Vec<(usize, Direction)> = lossy.collect();
+    if lossy.is_empty() {
+        return hypothesis;
+    }
+    let loses = |(from, to): (usize, usize)| {
+        lossy.iter().any(|(rack, direction)| {
+            direction.has_tx() && *rack == from || direction.has_rx() && *rack == to
+        })
+    };
+    let mut without = hypothesis;
+    without
+        .parts
+        .retain(|part| !matches!(part.location, Location::Host(..)));
+    add(search, without, |obs| !obs.racks.is_some_and(loses))
+}
+
 /// The best candidate by the full score, if it is worth its price; among many hosts with all that
 /// do not touch it.
 fn best_of(

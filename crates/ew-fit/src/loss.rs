@@ -26,9 +26,21 @@ pub(super) fn of_side(
     }
     let mut flows = flows_of(rounds, Location::Host(host, direction), hypothesis);
     flows.retain(|obs| is_meant(obs));
-    let is_random =
-        is_scattered(&reached(hypothesis, &flows)) || lose_unhindered(rounds, hypothesis, &flows);
-    gain(rounds, &flows).filter(|_| is_random)
+    gain(rounds, &flows).filter(|_| is_random(rounds, hypothesis, &flows))
+}
+
+/// Whether all that a host's side shows may be random loss.
+pub(super) fn is_random_on(
+    rounds: &Rounds,
+    hypothesis: &Hypothesis,
+    (host, direction): (HostId, Direction),
+) -> bool {
+    let flows = flows_of(rounds, Location::Host(host, direction), hypothesis);
+    is_random(rounds, hypothesis, &flows)
+}
+
+fn is_random(rounds: &Rounds, hypothesis: &Hypothesis, flows: &[&Obs]) -> bool {
+    is_scattered(&reached(hypothesis, flows)) || lose_unhindered(rounds, hypothesis, flows)
 }
 
 /// The share of their rate that is left to flows through a rack's uplink, before it is fitted.

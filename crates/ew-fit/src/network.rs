@@ -66,6 +66,8 @@ pub struct Isolated {
     pub dst: HostId,
     /// By index.
     pub stage: usize,
+    /// Flows of the same number were measured at the same time.
+    pub round: usize,
     /// As received, in its window.
     pub bits_per_sec: f64,
     /// What its hosts allow.
@@ -271,6 +273,18 @@ impl Network {
         self.slow.contains_key(&Side::Tx(host)) || self.slow.contains_key(&Side::Rx(host))
     }
 
+    /// Whether segments are lost at random on the way from one host to another, between racks: what
+    /// that takes from a flow is none of its hosts'.
+    pub fn loses_between(&self, racks: Option<(usize, usize)>) -> bool {
+        let loses = |rack: usize, end: usize| {
+            let ends = self.racks.get(rack);
+            ends.is_some_and(|ends| !ends[end].lost_shares.is_empty())
+        };
+        racks.is_some_and(|way| {
+            loses(way.0, 0) || loses(way.1, 1) || self.lossy_ways.contains_key(&way)
+        })
+    }
+
     /// Capacities with every host as its class does, or by `of_host`, and racks as found.
     pub fn healthy(&self, hosts: usize, of_host: impl Fn(HostId) -> f64) -> PlanCapacities {
         let own: Vec<f64> = (0..hosts as u32)
@@ -406,6 +420,7 @@ fn isolated(fitted: &Fitted<'_>) -> Vec<Isolated> {
         !hidden && fitted.is_isolated(*round, *slot, predicted)
     });
     let isolated = |(round, slot, obs, _): (usize, usize, &Obs, Predicted)| Isolated {
+        round,
         src: obs.src,
         dst: obs.dst,
         stage: fitted.rounds.rounds[round].stage,

@@ -14,6 +14,7 @@ use ew_model::{Analysis, Plan};
 use ew_sim::{
     Case, Family, Fault, MemberFault, Noise, UniformCause, draw, draw_any_shape, judge, simulate,
 };
+use std::net::IpAddr;
 
 fn qualify_plan(seed: u64, topology: &Topology) -> Plan {
     plan_of("qualify", &[], seed, topology)
@@ -397,6 +398,46 @@ fn what_a_lossy_path_leaves_is_no_ratio() {
             let findings = said(&topology, |finding| finding.severity > Severity::Info);
             let is_right = only(&findings).contains("degraded");
             assert!(is_right, "{racks} racks, {paths} paths: {findings:#?}");
+        }
+    }
+}
+
+/// What is lost on the way into one of several racks is lost in the rounds that go there, and in no
+/// others.
+#[test]
+fn a_path_that_loses_into_one_rack_is_named() {
+    let mut topology = racks_of_paths(4, 4);
+    topology.racks[2].paths[1].down.loss_share = 0.0018;
+    match only_fault(&topology, "0.18% into one rack") {
+        Details::BadPathByRouter(found) => {
+            let routers: Vec<String> = found
+                .routers
+                .iter()
+                .map(|it| it.router.to_string())
+                .collect();
+            let expected = ["198.19.1.2", "198.19.2.2", "198.19.4.2"];
+            assert_eq!(routers, expected);
+        }
+        other => panic!("{other:#?}"),
+    }
+}
+
+/// Half of a path as wide as a host's link is left: single flows show it, which meet it now and
+/// then, from racks of any size.
+#[test]
+fn a_narrow_path_of_many_is_named_by_single_flows() {
+    for rack in [0, 2] {
+        let mut topology = racks_of_paths(3, 6);
+        topology.racks[rack].paths[3].down.rate_bits_per_sec /= 2;
+        match only_fault(&topology, "half of one path of six") {
+            Details::BadPathByRouter(found) => {
+                let is_right = |router: &IpAddr| router.to_string().ends_with(".4");
+                assert!(
+                    found.routers.iter().all(|it| is_right(&it.router)),
+                    "{found:#?}"
+                );
+            }
+            other => panic!("{other:#?}"),
         }
     }
 }

@@ -100,8 +100,7 @@ fn others_share(case: &Case<'_>, host: HostId, direction: Direction) -> f64 {
 
 /// What other programs move on a host; where they move little, what nobody is seen to own.
 fn others(case: &Case<'_>, host: HostId, direction: Direction) -> Option<BackgroundTraffic> {
-    let cover = case.telemetry.cover(host, |stage| is_judged(case, stage))?;
-    let (first, last) = cover.ends(|sample| traffic(sample).is_some())?;
+    let (first, last) = traffic_ends(case, host)?;
     let (before, after) = (traffic(first)?, traffic(last)?);
     let seconds = traffic_seconds(before, after)?;
     let stages = &case.hosts.get(host.index())?.stages;
@@ -130,6 +129,17 @@ fn others(case: &Case<'_>, host: HostId, direction: Direction) -> Option<Backgro
             None,
         )),
     }
+}
+
+/// The readings of traffic next to the capacity tests; where their rounds are so far apart that none
+/// lies under load, those of the whole run: others do not wait for the rounds.
+fn traffic_ends<'c>(case: &Case<'c>, host: HostId) -> Option<(&'c HostSample, &'c HostSample)> {
+    let has_traffic = |sample: &&HostSample| traffic(sample).is_some();
+    if let Some(cover) = case.telemetry.cover(host, |stage| is_judged(case, stage)) {
+        return cover.ends(|sample| has_traffic(&sample));
+    }
+    let mut readings = case.telemetry.samples(host).iter().filter(has_traffic);
+    readings.next().zip(readings.last())
 }
 
 fn owner(process: &ProcessTraffic) -> TrafficOwner {

@@ -7,13 +7,13 @@ use super::case::Case;
 use super::suspect::Suspect;
 use super::{core_saturated, cpu_quota, receive_window, send_buffer};
 use crate::finding::{bit_rate, finding_of};
-use ew_evidence::criteria::{MIN_SAMPLES, SLOW};
+use ew_evidence::criteria::{MIN_SAMPLES, MIN_SEEN, SLOW};
 use ew_fit::Isolated;
 use ew_model::HostId;
 use ew_model::finding::details::{LowQuartile, SlowAtTimes, Why};
 use ew_model::finding::{Details, Finding, Severity, Subject};
-use ew_stats::quantile;
-use std::collections::BTreeSet;
+use ew_stats::{median, quantile};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a host is throttled, and what that does to its flows.
 struct HeldBack {
@@ -24,31 +24,31 @@ struct HeldBack {
 }
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    let slow_at_times = slow_at_times(case);
+    let slow_at_times = slow_at_times(case).into_iter();
     slow_at_times.map(|it| finding(case, it)).collect()
 }
 
 /// The hosts that explain by themselves what is slow at them.
 pub(super) fn hosts(case: &Case<'_>) -> BTreeSet<HostId> {
-    slow_at_times(case).map(|it| it.host).collect()
+    slow_at_times(case).iter().map(|it| it.host).collect()
 }
 
-fn slow_at_times(case: &Case<'_>) -> impl Iterator<Item = HeldBack> {
-    let hosts = case.observations.inventory().host_ids();
-    hosts.filter_map(|host| at(case, host))
+fn slow_at_times(case: &Case<'_>) -> Vec<HeldBack> {
+    let hosts = || case.observations.inventory().host_ids();
+    let is_throttled = |host: &HostId| cpu_quota::explain(case, &Suspect::both(*host)).is_some();
+    let throttled: BTreeSet<HostId> = hosts().filter(is_throttled).collect();
+    let shares = shares(case);
+    hosts()
+        .filter_map(|host| at(case, host, low(case, host, &shares, &throttled)))
+        .collect()
 }
 
 /// A quota that runs out is worth reporting by itself; all else only where its flows suffer.
-fn at(case: &Case<'_>, host: HostId) -> Option<HeldBack> {
+fn at(case: &Case<'_>, host: HostId, low: Option<LowQuartile>) -> Option<HeldBack> {
     if case.network.is_slow(host) {
         return None;
     }
-    let suspect = Suspect {
-        host,
-        tx: true,
-        rx: true,
-    };
-    let low = low(case, host);
+    let suspect = Suspect::both(host);
     let why = cpu_quota::explain(case, &suspect).or_else(|| {
         low.as_ref()?;
         core_saturated::explain_at_times(case, &suspect)
@@ -58,18 +58,58 @@ fn at(case: &Case<'_>, host: HostId) -> Option<HeldBack> {
     Some(HeldBack { host, why, low })
 }
 
-/// Against what each flow's hosts allow, so that a slow peer does not count against the host.
-fn low(case: &Case<'_>, host: HostId) -> Option<LowQuartile> {
-    let typical = case.network.class_rate(host)?;
-    let of_host = |flow: &&Isolated| flow.src == host || flow.dst == host;
-    let (own, others): (Vec<&Isolated>, Vec<&Isolated>) =
-        case.network.isolated.iter().partition(of_host);
-    let shares: Vec<f64> = own
-        .iter()
-        .map(|flow| flow.bits_per_sec / flow.expected_bits_per_sec)
+/// What flows do of what their hosts allow; where most flows of a round do less, of that: then all
+/// hosts are held back, as by a machine that they share. What is lost between racks is no host's.
+fn shares<'c>(case: &'c Case<'_>) -> Vec<(&'c Isolated, f64)> {
+    let share = |flow: &Isolated| flow.bits_per_sec / flow.expected_bits_per_sec;
+    let mut rounds: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for flow in &case.network.isolated {
+        rounds.entry(flow.round).or_default().push(share(flow));
+    }
+    let usual = |shares: Vec<f64>| match shares.len() {
+        0..=MIN_SEEN => 1.0,
+        _ => median(&shares)
+            .filter(|usual| *usual > 0.0)
+            .map_or(1.0, |usual| usual.min(1.0)),
+    };
+    let usual: BTreeMap<usize, f64> = rounds
+        .into_iter()
+        .map(|(at, all)| (at, usual(all)))
         .collect();
-    let share = quantile(&shares, 0.25)?;
-    let is_known = own.len().min(others.len()) >= MIN_SAMPLES;
+    let inventory = case.observations.inventory();
+    let lost = |flow: &Isolated| {
+        case.network
+            .loses_between(inventory.racks_between(flow.src, flow.dst))
+    };
+    let flows = case.network.isolated.iter().filter(|flow| !lost(flow));
+    flows
+        .map(|flow| (flow, share(flow) / usual[&flow.round]))
+        .collect()
+}
+
+/// A slow peer does not count against the host, nor one that a quota throttles.
+fn low(
+    case: &Case<'_>,
+    host: HostId,
+    shares: &[(&Isolated, f64)],
+    throttled: &BTreeSet<HostId>,
+) -> Option<LowQuartile> {
+    let typical = case.network.class_rate(host)?;
+    let peer_of = |flow: &Isolated| match host {
+        _ if flow.src == host => Some(flow.dst),
+        _ if flow.dst == host => Some(flow.src),
+        _ => None,
+    };
+    let (mut own, mut others) = (Vec::new(), 0);
+    for (flow, share) in shares {
+        match peer_of(flow) {
+            Some(peer) if throttled.contains(&peer) => {}
+            Some(_) => own.push(*share),
+            None => others += 1,
+        }
+    }
+    let share = quantile(&own, 0.25)?;
+    let is_known = own.len().min(others) >= MIN_SAMPLES;
     (is_known && share < SLOW).then_some(LowQuartile {
         quartile_bits_per_sec: share * typical,
         peers_bits_per_sec: typical,

@@ -11,3 +11,14 @@ pub(super) struct Suspect {
     /// Its receiving side is slow.
     pub(super) rx: bool,
 }
+
+impl Suspect {
+    /// A host that may be slow on either side.
+    pub(super) fn both(host: HostId) -> Self {
+        Self {
+            host,
+            tx: true,
+            rx: true,
+        }
+    }
+}

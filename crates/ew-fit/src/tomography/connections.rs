@@ -33,6 +33,9 @@ pub(super) struct Judged {
     /// nothing of what a path loses.
     pub(super) segments: f64,
     pub(super) lost: f64,
+    /// What its path was asked for: out of its rack, and into the other. `None` where that is not
+    /// known, or the same for all it is compared with.
+    pub(super) asked: Option<[f64; 2]>,
 }
 
 /// The flow's connections at this quantile keep the pace.

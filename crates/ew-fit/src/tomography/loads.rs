@@ -233,6 +233,16 @@ impl<'a> Loads<'a> {
         })
     }
 
+    /// What a connection's path is asked for in a round by those whose path is known: out of its
+    /// rack, and of that into the other.
+    pub(super) fn asked_of_path(&self, round_at: (usize, usize), key: &Key) -> Option<[f64; 2]> {
+        let via = self.traces?.via(key)?;
+        let sums = self.rounds.get(&round_at)?;
+        let known = |way| Some(sums.get(&Link::OfRack { way, via })?.known);
+        let (from, into) = self.racks_of(key.src, key.dst)?;
+        Some([known((from, None))?, known((from, Some(into)))?])
+    }
+
     fn weight(&self, link: &Link) -> f64 {
         match link {
             Link::OfRack { via, .. } => self.traces.map_or(1.0, |traces| traces.weight(*via)),

@@ -8,9 +8,9 @@
 
 use super::connections::Judged;
 use super::scope::{Pods, Scope};
-use super::traces::{Fork, Traces};
+use super::traces::Traces;
 use crate::{ANY_PART, Direction, OVERDISPERSION};
-use ew_evidence::criteria::{ALIKE, EQUAL, FAULT_ODDS, LOSSY_UNLOADED, MIN_SEEN};
+use ew_evidence::criteria::{ALIKE, EQUAL, FAULT_ODDS, LOSSY_UNLOADED, MIN_SEEN, SLOW};
 use ew_stats::median;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -109,12 +109,19 @@ struct Count {
     all: f64,
 }
 
+/// Which link of a path is meant: out of the rack that sends, or into the one that receives.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Out = 0,
+    Into = 1,
+}
+
 /// One router, from one rack to all others or to one.
 #[derive(Clone, Debug)]
 struct Piece {
     from: usize,
     via: IpAddr,
-    /// Likelihood ratio less what it costs to choose the router, nats.
+    /// Likelihood ratio and the prior of the router, nats.
     gain: f64,
     bad: f64,
     all: f64,
@@ -163,96 +170,144 @@ fn scopes(
     (racks, pods): (usize, &Pods),
     price: f64,
 ) -> Vec<(Scope, Vec<Piece>)> {
-    let best = |from: usize, to: &dyn Fn(usize) -> bool| best_piece(strata, traces, from, to);
-    let out: Vec<Option<Piece>> = (0..racks).map(|from| best(from, &|_| true)).collect();
-    let into: Vec<Vec<Piece>> = (0..racks)
-        .map(|to| {
-            let from = (0..racks).filter(|from| *from != to);
-            from.filter_map(|from| best(from, &|other| other == to))
-                .collect()
-        })
-        .collect();
+    let all = |end: End, from: Vec<usize>, is_meant: &dyn Fn(usize) -> bool| -> Vec<Vec<Piece>> {
+        let of_rack = |from| candidates(strata, traces, from, (end, is_meant));
+        from.into_iter().map(of_rack).collect()
+    };
+    let out = all(End::Out, (0..racks).collect(), &|_| true);
     let mut found: Vec<(Scope, Vec<Piece>)> = Vec::new();
-    let mut add = |scope: &dyn Fn(Direction) -> Scope, sends: Vec<Piece>, receives: Vec<Piece>| {
-        let nats = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>();
+    let mut add = |scope: &dyn Fn(Direction) -> Scope,
+                   (out, into): (&[Vec<Piece>], &[Vec<Piece>]),
+                   is_possible: &dyn Fn(&[Piece]) -> bool| {
+        let mut sends = shown(of_one_router(out));
+        if !is_possible(&sends) {
+            sends.clear();
+        }
+        let receives = shown(of_one_router(into));
         // Both directions are one more thing to be at fault.
         if nats(&sends).min(nats(&receives)) > price {
-            let both = [sends.clone(), receives.clone()].concat();
-            found.push((scope(Direction::Both), both));
+            let both = of_one_router(&[out, into].concat());
+            found.push((scope(Direction::Both), shown(both)));
         }
         found.push((scope(Direction::Tx), sends));
         found.push((scope(Direction::Rx), receives));
     };
     for rack in 0..racks {
-        let (sends, receives) = (shown(out[rack].iter()), shown(into[rack].iter()));
-        add(&|way| Scope::Rack(rack, way), sends, receives);
+        let others = (0..racks).filter(|from| *from != rack).collect();
+        let into = all(End::Into, others, &|to| to == rack);
+        let ends = (&out[rack..=rack], into.as_slice());
+        add(&|way| Scope::Rack(rack, way), ends, &|_| true);
     }
     for pod in pods.of_several() {
         let own = pods.racks(pod);
         let is_own = |rack: usize| own.contains(&rack);
-        let sends = own.iter().filter_map(|from| best(*from, &|to| !is_own(to)));
-        let others = (0..racks).filter(|from| !is_own(*from));
-        let receives = others.filter_map(|from| best(from, &is_own));
-        let (sends, receives) = (sends.collect::<Vec<_>>(), receives.collect::<Vec<_>>());
-        let (mut sends, receives) = (shown(sends.iter()), shown(receives.iter()));
+        let others = (0..racks).filter(|from| !is_own(*from)).collect();
+        let out = all(End::Out, own.clone(), &|to| !is_own(to));
+        let into = all(End::Into, others, &is_own);
         // What one rack alone shows is its own.
-        if sends.len() < 2 {
-            sends.clear();
-        }
-        add(&|way| Scope::Pod(pod, way), sends, receives);
+        let is_of_several = |sends: &[Piece]| sends.len() > 1;
+        add(&|way| Scope::Pod(pod, way), (&out, &into), &is_of_several);
     }
-    // A spine is bad for whoever sends over it.
-    let show_it = out.iter().flatten().filter(|piece| piece.gain > EQUAL);
-    if 2 * show_it.count() > racks.max(2) {
-        found.push((Scope::Everywhere, out.iter().flatten().cloned().collect()));
+    // A spine is bad for whoever sends over it, and not for one rack, which is something else.
+    let spine = of_one_router(&out);
+    let show_it = spine.iter().filter(|piece| piece.gain > EQUAL);
+    let most = spine.iter().map(|piece| piece.gain).fold(0.0, f64::max);
+    if 2 * show_it.count() > racks.max(2) && nats(&spine) - most > price {
+        found.push((Scope::Everywhere, spine));
     }
     found
 }
 
-/// Those that explain more than they cost.
-fn shown<'p>(pieces: impl Iterator<Item = &'p Piece>) -> Vec<Piece> {
-    pieces.filter(|piece| piece.gain > 0.0).cloned().collect()
+/// What those explain that explain more than they cost.
+fn nats(pieces: &[Piece]) -> f64 {
+    pieces.iter().map(|piece| piece.gain.max(0.0)).sum()
 }
 
-/// Of the routers that a rack's connections to the racks meant go over, the one that explains most.
-fn best_piece(
+/// Those that explain more than they cost.
+fn shown(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    pieces.retain(|piece| piece.gain > 0.0);
+    pieces
+}
+
+/// Of each rack's routers, in the order of their addresses, the ones that explain most together.
+/// The piece that shows most is any of its rack's. Fabrics are numbered in order, so in the others
+/// the router with the same place is probably the same: half of the odds are on it, half on any.
+fn of_one_router(candidates: &[Vec<Piece>]) -> Vec<Piece> {
+    let leads = candidates.iter().enumerate().flat_map(|(rack, of_rack)| {
+        let leads = of_rack.iter().enumerate();
+        leads.map(move |(place, lead)| (rack, place, lead.at_cost_of(1.0 / of_rack.len() as f64)))
+    });
+    let with_others = |(rack, place, lead): (usize, usize, Piece)| {
+        let others = candidates
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != rack);
+        let others = others.filter_map(|(_, of_rack)| most_likely(of_rack, place));
+        std::iter::once(lead).chain(others).collect::<Vec<Piece>>()
+    };
+    leads
+        .filter(|(.., lead)| lead.gain > 0.0)
+        .map(with_others)
+        .max_by(|a, b| nats(a).total_cmp(&nats(b)))
+        .unwrap_or_default()
+}
+
+/// The router that explains most, where the one at such a place probably does.
+fn most_likely(of_rack: &[Piece], place: usize) -> Option<Piece> {
+    let any = 0.5 / of_rack.len() as f64;
+    let pieces = of_rack
+        .iter()
+        .enumerate()
+        .map(|(at, piece)| piece.at_cost_of(if at == place { 0.5 + any } else { any }));
+    pieces.max_by(|a, b| a.gain.total_cmp(&b.gain))
+}
+
+/// All routers that a rack's connections to the racks meant go over, in the order of their
+/// addresses. None where there is one.
+fn candidates(
     strata: &[Stratum],
     traces: &Traces,
     from: usize,
-    is_meant: &dyn Fn(usize) -> bool,
-) -> Option<Piece> {
-    let Fork { members, .. } = traces.forks.get(&from)?;
-    if members.len() < 2 {
-        return None;
-    }
-    let cost = (members.len().max(1) as f64).ln();
-    let pieces = members.iter().map(|via| {
+    meant: (End, &dyn Fn(usize) -> bool),
+) -> Vec<Piece> {
+    let members = traces.forks.get(&from).map(|fork| &fork.members);
+    let members = members.filter(|members| members.len() > 1);
+    let piece = |via: &IpAddr| {
         let mut piece = Piece {
             from,
             via: *via,
-            gain: -cost,
+            gain: 0.0,
             bad: 0.0,
             all: 0.0,
             others: Count::default(),
         };
         for stratum in strata {
-            piece.take(stratum, is_meant);
+            piece.take(stratum, meant);
         }
         piece
-    });
-    pieces.max_by(|a, b| a.gain.total_cmp(&b.gain))
+    };
+    members.into_iter().flatten().map(piece).collect()
 }
 
 impl Piece {
+    /// As it counts if it was so likely before.
+    fn at_cost_of(&self, prior: f64) -> Self {
+        Self {
+            gain: self.gain + prior.ln(),
+            ..self.clone()
+        }
+    }
+
     /// Adds a test, if more of the router's connections are bad in it than of all others.
-    fn take(&mut self, stratum: &Stratum, is_meant: &dyn Fn(usize) -> bool) {
+    fn take(&mut self, stratum: &Stratum, (end, is_meant): (End, &dyn Fn(usize) -> bool)) {
         let over_it = stratum.routers.get(&(self.from, self.via));
-        let connections: Vec<&Judged> = (over_it.into_iter().flatten())
+        let over_it: Vec<&Judged> = (over_it.into_iter().flatten())
             .filter(|one| is_meant(one.racks.1))
             .collect();
+        let connections = that_would_show(&over_it, end);
         let own = Count::of(connections.iter().copied());
         // Those that are not traced may be over the same router.
-        let others = stratum.others(self.from, own);
+        let others = stratum.others(self.from, Count::of(over_it));
         let all = Count {
             bad: own.bad + others.bad,
             all: own.all + others.all,
@@ -273,6 +328,21 @@ impl Piece {
         self.others.bad += others.bad;
         self.others.all += others.all;
     }
+}
+
+/// Of a path's connections, those that a narrow link would slow: it is asked for more in their rounds
+/// than it carries for the bad ones.
+fn that_would_show<'j>(over_it: &[&'j Judged], end: End) -> Vec<&'j Judged> {
+    let asked = |one: &Judged| Some(one.asked?[end as usize]);
+    let slow = over_it
+        .iter()
+        .filter(|one| one.is_bad && one.of_pace < SLOW);
+    let carried: Vec<f64> = slow
+        .filter_map(|one| Some(one.of_pace * asked(one)?))
+        .collect();
+    let carried = median(&carried).unwrap_or(0.0);
+    let shows = |one: &Judged| one.is_bad || asked(one).is_none_or(|asked| carried < SLOW * asked);
+    over_it.iter().copied().filter(|one| shows(one)).collect()
 }
 
 /// Share of a path's connections that show what it does to them. Where it loses segments, some lose
@@ -344,12 +414,65 @@ mod tests {
             retransmitted: 0.0,
             segments,
             lost: *lost,
+            asked: None,
         };
         lost.iter().map(one).collect()
     }
 
     fn share(all: &[Judged]) -> f64 {
         visible_share(&all.iter().collect::<Vec<_>>())
+    }
+
+    fn piece(from: usize, via: u8, gain: f64) -> Piece {
+        Piece {
+            from,
+            via: IpAddr::from([198, 19, 1 + from as u8, via]),
+            gain,
+            bad: 1.0,
+            all: 1.0,
+            others: Count::default(),
+        }
+    }
+
+    #[test]
+    fn racks_probably_number_their_routers_alike() {
+        let rack = |from, gains: [f64; 4]| -> Vec<Piece> {
+            (1..)
+                .zip(gains)
+                .map(|(via, gain)| piece(from, via, gain))
+                .collect()
+        };
+        let routers = |racks: &[Vec<Piece>]| -> Vec<u8> {
+            let last = |piece: &Piece| match piece.via {
+                IpAddr::V4(via) => via.octets()[3],
+                IpAddr::V6(_) => 0,
+            };
+            let mut pieces = of_one_router(racks);
+            pieces.sort_by_key(|piece| piece.from);
+            pieces.iter().map(last).collect()
+        };
+        let first = rack(0, [0.0, 0.0, 9.0, 0.0]);
+        let same_is_likelier = [first.clone(), rack(1, [2.5, 0.0, 2.0, 0.0])];
+        assert_eq!(routers(&same_is_likelier), [3, 3]);
+        let other_shows_more = [first.clone(), rack(1, [7.0, 0.0, 2.0, 0.0])];
+        assert_eq!(routers(&other_shows_more), [3, 1]);
+        let nothing_pays_for_the_choice = [rack(0, [0.0, 1.0, 1.0, 0.0]), rack(1, [1.0; 4])];
+        assert!(routers(&nothing_pays_for_the_choice).is_empty());
+    }
+
+    #[test]
+    fn a_narrow_link_shows_where_it_is_asked_for_more() {
+        // It carries 1; in one round it is asked for 2 on the way out, in the other for 0.9.
+        let one = |asked, of_pace: f64| Judged {
+            is_bad: of_pace < SLOW,
+            of_pace,
+            asked: Some([asked, 2.0]),
+            ..connections(1.0, &[0.0]).remove(0)
+        };
+        let all = [one(2.0, 0.5), one(2.0, 0.5), one(0.9, 1.0), one(0.9, 1.0)];
+        let all: Vec<&Judged> = all.iter().collect();
+        let shown = |end| that_would_show(&all, end).len();
+        assert_eq!((shown(End::Out), shown(End::Into)), (2, 4));
     }
 
     #[test]

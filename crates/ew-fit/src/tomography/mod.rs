@@ -227,14 +227,13 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
     stages.retain(|stage| load(stage) * network.links <= 1.0);
     let loads = Loads::new(observations, traces, &stages);
     let paced = |(at, stage): (usize, &&StageView<'_>)| {
-        let mut seen = PathRounds::default();
+        let mut seen = PathRounds::new(observations.inventory(), traces, &loads);
         for (index, round) in stage.rounds.iter().enumerate() {
             let moment = (at, index);
             let flows: Vec<Fed<'_>> = with_cpu(observations.run, stage, round).collect();
-            let is_full = |key: &Key| loads.is_full(moment, key);
-            seen.take(moment, &flows, traces, is_full);
+            seen.take(moment, &flows);
         }
-        let connections = seen.connections(traces);
+        let connections = seen.connections();
         let typical = typical_loss(&connections, traces);
         let judged = |badness| judge(observations, network, traces, &connections, badness);
         Paced {
@@ -255,23 +254,35 @@ fn together(
 ) -> Vec<Vec<Judged>> {
     let stages = observations.stages.iter().enumerate();
     let single = stages.filter(|(_, stage)| stage.judged && stage.stage.workload.streams == 1);
-    let sizes = PathSizes::of(observations, network, traces);
-    let mut kinds: BTreeMap<Kind, Vec<Judged>> = BTreeMap::new();
+    let mut all: Vec<(usize, Load, Judged)> = Vec::new();
     for (at, stage) in single {
         let rounds = stage.rounds.iter().enumerate();
         for (_, round) in rounds.filter(|(number, _)| !network.quality.is_void(at, *number)) {
-            for (load, judged) in of_routers(observations, network, traces, round) {
-                let weight = judged.via.map_or(1.0, |via| traces.weight(via));
-                let kind = Kind {
-                    stage: at,
-                    flows: load.flows,
-                    load: step(load.bits_per_sec),
-                    paths: sizes.of_way(judged.racks, weight),
-                    routers: traces.length(judged.racks),
-                };
-                kinds.entry(kind).or_default().push(judged);
-            }
+            let of_round = of_routers(observations, network, traces, round);
+            all.extend(
+                of_round
+                    .into_iter()
+                    .map(|(load, judged)| (at, load, judged)),
+            );
         }
+    }
+    let mut sizes = PathSizes::of(observations, network, traces);
+    for (_, load, judged) in &all {
+        sizes.note(
+            judged.racks,
+            judged.of_pace * load.bits_per_sec / weight(traces, judged),
+        );
+    }
+    let mut kinds: BTreeMap<Kind, Vec<Judged>> = BTreeMap::new();
+    for (stage, load, judged) in all {
+        let kind = Kind {
+            stage,
+            flows: load.flows,
+            load: step(load.bits_per_sec),
+            paths: sizes.of_way(judged.racks, weight(traces, &judged), load.bits_per_sec),
+            routers: traces.length(judged.racks),
+        };
+        kinds.entry(kind).or_default().push(judged);
     }
     let mut kinds: Vec<Vec<Judged>> = kinds.into_values().collect();
     for judged in &mut kinds {
@@ -282,6 +293,11 @@ fn together(
         }
     }
     kinds
+}
+
+/// Of the path that flows share.
+fn weight(traces: &Traces, judged: &Judged) -> f64 {
+    judged.via.map_or(1.0, |via| traces.weight(via))
 }
 
 /// Flows over one router that are alike: many share what few do not fill, and large racks have wide
@@ -298,8 +314,8 @@ struct Kind {
     routers: usize,
 }
 
-/// What the narrowest path of each rack carries, out and in, where the paths together carry what
-/// its hosts can do, or what they were found to carry.
+/// What the narrowest path of each rack carries, out and in: where the paths together carry what its
+/// hosts can do, or what they were found to carry, and as much as any of them carried.
 struct PathSizes(BTreeMap<usize, [f64; 2]>);
 
 impl PathSizes {
@@ -321,11 +337,19 @@ impl PathSizes {
         Self(rates.into_iter().map(each).collect())
     }
 
-    /// Of the path with such a weight.
-    fn of_way(&self, racks: (usize, usize), weight: f64) -> (i64, i64) {
-        let of = |rack, index: usize| {
+    /// Takes what a path from a rack to another carried, over its weight.
+    fn note(&mut self, racks: (usize, usize), carried: f64) {
+        for (rack, end) in [(racks.0, 0), (racks.1, 1)] {
+            let size = &mut self.0.entry(rack).or_default()[end];
+            *size = size.max(carried);
+        }
+    }
+
+    /// Of the path with such a weight, as far as it matters to such a load.
+    fn of_way(&self, racks: (usize, usize), weight: f64, load: f64) -> (i64, i64) {
+        let of = |rack, end: usize| {
             let sizes = self.0.get(&rack).copied().unwrap_or_default();
-            step(weight * sizes[index])
+            step((weight * sizes[end]).min(load))
         };
         (of(racks.0, 0), of(racks.1, 1))
     }
@@ -417,6 +441,7 @@ fn sum(network: &Network, ways: &[Way<'_>]) -> Option<(Load, Judged)> {
         retransmitted: 0.0,
         segments: 0.0,
         lost: 0.0,
+        asked: None,
     };
     Some((load, judged))
 }
@@ -448,6 +473,7 @@ fn judge(
             retransmitted: median(&connection.retransmitted).unwrap_or(0.0),
             segments: connection.segments,
             lost: connection.lost,
+            asked: connection.asked,
         })
     });
     let judged: Vec<Judged> = judged.collect();

@@ -3,9 +3,12 @@
 
 use super::common_loss::{Losses, Moment};
 use super::connections::{Fed, Key, PACE, Seen};
+use super::loads::Loads;
 use super::traces::Traces;
 use crate::ANYTHING;
 use ew_evidence::criteria::{LOSSY_UNLOADED, SLOW, TIMES_TYPICAL};
+use ew_model::Inventory;
+use ew_model::inventory::RackId;
 use ew_stats::{median, poisson_at_least, quantile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -21,6 +24,8 @@ pub(super) struct Connection {
     /// Segments sent, and of them retransmitted, over all rounds.
     pub(super) segments: f64,
     pub(super) lost: f64,
+    /// The most that its path was asked for in one of them: out of its rack, and into the other.
+    pub(super) asked: Option<[f64; 2]>,
     /// Those whose ends had CPU, and of them those in which it is bad.
     rounds: usize,
     bad_rounds: usize,
@@ -40,7 +45,11 @@ pub(super) enum Badness {
 }
 
 impl Connection {
-    fn take(&mut self, seen: &Seen, pace: f64) {
+    fn take(&mut self, seen: &Seen, pace: f64, asked: Option<[f64; 2]>) {
+        if let Some(asked) = asked {
+            let known = self.asked.get_or_insert(asked);
+            *known = [known[0].max(asked[0]), known[1].max(asked[1])];
+        }
         self.of_pace.push(seen.rate / pace);
         self.retransmitted.push(seen.loss());
         self.segments += seen.segments;
@@ -84,23 +93,29 @@ impl Connection {
 }
 
 /// What is seen of a stage that loads all paths in part.
-#[derive(Default)]
-pub(super) struct PathRounds {
+pub(super) struct PathRounds<'a> {
+    inventory: &'a Inventory,
+    traces: &'a Traces,
+    loads: &'a Loads<'a>,
     connections: BTreeMap<Key, Connection>,
-    /// What is lost over each router.
-    routers: BTreeMap<IpAddr, Losses>,
+    /// What is lost over each router towards each rack.
+    ways: BTreeMap<(IpAddr, RackId), Losses>,
 }
 
-impl PathRounds {
+impl<'a> PathRounds<'a> {
+    pub(super) fn new(inventory: &'a Inventory, traces: &'a Traces, loads: &'a Loads<'a>) -> Self {
+        Self {
+            inventory,
+            traces,
+            loads,
+            connections: BTreeMap::new(),
+            ways: BTreeMap::new(),
+        }
+    }
+
     /// The connections of a round, each against the better ones of its own flow, which are as fast
     /// as the flow's pace lets them be. Those whose path is full show nothing.
-    pub(super) fn take(
-        &mut self,
-        moment: Moment,
-        flows: &[Fed<'_>],
-        traces: &Traces,
-        is_full: impl Fn(&Key) -> bool,
-    ) {
+    pub(super) fn take(&mut self, moment: Moment, flows: &[Fed<'_>]) {
         let all = flows.iter().flat_map(|flow| &flow.connections);
         let losses: Vec<f64> = all.map(Seen::loss).collect();
         let lossy = LOSSY_UNLOADED.max(TIMES_TYPICAL * median(&losses).unwrap_or(0.0));
@@ -109,14 +124,15 @@ impl PathRounds {
                 continue;
             };
             let shown = flow.connections.iter();
-            for seen in shown.filter(|seen| !is_full(&seen.key)) {
-                if let Some(via) = traces.via(&seen.key) {
-                    let losses = self.routers.entry(via).or_default();
+            for seen in shown.filter(|seen| !self.loads.is_full(moment, &seen.key)) {
+                if let Some(way) = self.way(&seen.key) {
+                    let losses = self.ways.entry(way).or_default();
                     losses.take(moment, std::slice::from_ref(seen));
                 }
+                let asked = self.loads.asked_of_path(moment, &seen.key);
                 let connection = self.connections.entry(seen.key).or_default();
                 let is_bad = seen.rate < SLOW * pace || seen.loss() > lossy;
-                connection.take(seen, pace);
+                connection.take(seen, pace, asked);
                 match flow.is_starved {
                     true => connection.starved_losses += usize::from(seen.lost > 0.0),
                     false => {
@@ -128,18 +144,23 @@ impl PathRounds {
         }
     }
 
-    /// Without what is lost at once over a router: that has been full for a moment, as bursts of
-    /// well loaded paths, or of ends that waited for a CPU, make it.
-    pub(super) fn connections(mut self, traces: &Traces) -> BTreeMap<Key, Connection> {
-        let routers = self.routers.iter();
-        let was_full = routers.filter(|(_, losses)| losses.come_at_once());
-        let was_full: BTreeSet<IpAddr> = was_full.map(|(via, _)| *via).collect();
-        for (key, connection) in &mut self.connections {
-            if traces.via(key).is_some_and(|via| was_full.contains(&via)) {
+    /// Without what is lost at once over a router towards a rack: that has been full for a moment,
+    /// as bursts of well loaded paths, or of ends that waited for a CPU, make it.
+    pub(super) fn connections(mut self) -> BTreeMap<Key, Connection> {
+        let at_once = self.ways.iter().filter(|(_, losses)| losses.come_at_once());
+        let was_full: BTreeSet<(IpAddr, RackId)> = at_once.map(|(way, _)| *way).collect();
+        let mut connections = std::mem::take(&mut self.connections);
+        for (key, connection) in &mut connections {
+            if self.way(key).is_some_and(|way| was_full.contains(&way)) {
                 connection.lost = 0.0;
             }
         }
-        self.connections
+        connections
+    }
+
+    /// The router, and the rack that receives.
+    fn way(&self, key: &Key) -> Option<(IpAddr, RackId)> {
+        self.traces.via(key).zip(self.inventory.rack_of(key.dst))
     }
 }
 

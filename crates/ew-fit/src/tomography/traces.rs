@@ -194,6 +194,7 @@ impl Traced<'_> {
             retransmitted: 0.0,
             segments: 0.0,
             lost: 0.0,
+            asked: None,
         }
     }
 }
