@@ -131,8 +131,8 @@ fn others(case: &Case<'_>, host: HostId, direction: Direction) -> Option<Backgro
     }
 }
 
-/// The readings of traffic next to the capacity tests; where their rounds are so far apart that none
-/// lies under load, those of the whole run: others do not wait for the rounds.
+/// The readings of traffic next to the capacity tests; where their rounds are so far apart that
+/// none lies under load, those of the whole run: others do not wait for the rounds.
 fn traffic_ends<'c>(case: &Case<'c>, host: HostId) -> Option<(&'c HostSample, &'c HostSample)> {
     let has_traffic = |sample: &&HostSample| traffic(sample).is_some();
     if let Some(cover) = case.telemetry.cover(host, |stage| is_judged(case, stage)) {

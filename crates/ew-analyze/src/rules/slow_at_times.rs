@@ -59,7 +59,7 @@ fn at(case: &Case<'_>, host: HostId, low: Option<LowQuartile>) -> Option<HeldBac
 }
 
 /// What flows do of what their hosts allow; where most flows of a round do less, of that: then all
-/// hosts are held back, as by a machine that they share. What is lost between racks is no host's.
+/// hosts are slow, as on a machine that they share. What is lost between racks is no host's.
 fn shares<'c>(case: &'c Case<'_>) -> Vec<(&'c Isolated, f64)> {
     let share = |flow: &Isolated| flow.bits_per_sec / flow.expected_bits_per_sec;
     let mut rounds: BTreeMap<usize, Vec<f64>> = BTreeMap::new();

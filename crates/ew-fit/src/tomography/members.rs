@@ -330,8 +330,8 @@ impl Piece {
     }
 }
 
-/// Of a path's connections, those that a narrow link would slow: it is asked for more in their rounds
-/// than it carries for the bad ones.
+/// Of a path's connections, those that a narrow link would slow: it is asked for more in their
+/// rounds than it carries for the bad ones.
 fn that_would_show<'j>(over_it: &[&'j Judged], end: End) -> Vec<&'j Judged> {
     let asked = |one: &Judged| Some(one.asked?[end as usize]);
     let slow = over_it

@@ -314,8 +314,8 @@ struct Kind {
     routers: usize,
 }
 
-/// What the narrowest path of each rack carries, out and in: where the paths together carry what its
-/// hosts can do, or what they were found to carry, and as much as any of them carried.
+/// What the narrowest path of each rack carries, out and in: where the paths together carry what
+/// its hosts can do, or what they were found to carry, and as much as any of them carried.
 struct PathSizes(BTreeMap<usize, [f64; 2]>);
 
 impl PathSizes {
