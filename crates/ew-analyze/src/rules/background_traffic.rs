@@ -139,7 +139,7 @@ fn traffic_ends<'c>(case: &Case<'c>, host: HostId) -> Option<(&'c HostSample, &'
         return cover.ends(|sample| has_traffic(&sample));
     }
     let mut readings = case.telemetry.samples(host).iter().filter(has_traffic);
-    readings.next().zip(readings.last())
+    readings.next().zip(readings.next_back())
 }
 
 fn owner(process: &ProcessTraffic) -> TrafficOwner {

@@ -454,7 +454,7 @@ mod tests {
         let first = rack(0, [0.0, 0.0, 9.0, 0.0]);
         let same_is_likelier = [first.clone(), rack(1, [2.5, 0.0, 2.0, 0.0])];
         assert_eq!(routers(&same_is_likelier), [3, 3]);
-        let other_shows_more = [first.clone(), rack(1, [7.0, 0.0, 2.0, 0.0])];
+        let other_shows_more = [first, rack(1, [7.0, 0.0, 2.0, 0.0])];
         assert_eq!(routers(&other_shows_more), [3, 1]);
         let nothing_pays_for_the_choice = [rack(0, [0.0, 1.0, 1.0, 0.0]), rack(1, [1.0; 4])];
         assert!(routers(&nothing_pays_for_the_choice).is_empty());
