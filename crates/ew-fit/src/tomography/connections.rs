@@ -1,6 +1,6 @@
 //! Connections: their name, as seen in a round, and as judged over all rounds.
 
-use ew_evidence::criteria::FULL;
+use ew_evidence::criteria::{FULL, SLOW};
 use ew_evidence::observations::{RoundView, StageView};
 use ew_evidence::quality::{LITTLE_STARVATION, starvation};
 use ew_model::HostId;
@@ -36,6 +36,13 @@ pub(super) struct Judged {
     /// What its path was asked for: out of its rack, and into the other. `None` where that is not
     /// known, or the same for all it is compared with.
     pub(super) asked: Option<[f64; 2]>,
+}
+
+impl Judged {
+    /// Else what is bad about it is what it loses.
+    pub(super) fn is_slow(&self) -> bool {
+        self.of_pace < SLOW
+    }
 }
 
 /// The flow's connections at this quantile keep the pace.

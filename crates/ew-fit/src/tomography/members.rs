@@ -317,11 +317,11 @@ impl Piece {
             return;
         }
         let apart = own.likelihood(own.share()) + others.likelihood(others.share());
-        let bad: Vec<f64> = (connections.iter())
-            .filter(|one| one.is_bad)
+        let slow: Vec<f64> = (connections.iter())
+            .filter(|one| one.is_bad && one.is_slow())
             .map(|one| one.of_pace.max(f64::MIN_POSITIVE).ln())
             .collect();
-        let ratio = apart - all.likelihood(all.share()) + likeness(&bad);
+        let ratio = apart - all.likelihood(all.share()) + likeness(&slow);
         self.gain += ratio / stratum.dispersion - 0.5 * own.all.max(2.0).ln();
         self.bad += own.bad;
         self.all += own.all;
@@ -331,16 +331,16 @@ impl Piece {
 }
 
 /// Of a path's connections, those that a narrow link would slow: it is asked for more in their
-/// rounds than it carries for the bad ones.
+/// rounds than it carries for the bad ones. All of them where most bad ones lose and are not slow.
 fn that_would_show<'j>(over_it: &[&'j Judged], end: End) -> Vec<&'j Judged> {
     let asked = |one: &Judged| Some(one.asked?[end as usize]);
-    let slow = over_it
-        .iter()
-        .filter(|one| one.is_bad && one.of_pace < SLOW);
-    let carried: Vec<f64> = slow
-        .filter_map(|one| Some(one.of_pace * asked(one)?))
-        .collect();
-    let carried = median(&carried).unwrap_or(0.0);
+    let carried = |one: &&&Judged| match one.is_slow() {
+        true => asked(one).map(|asked| one.of_pace * asked),
+        false => Some(0.0),
+    };
+    let bad = over_it.iter().filter(|one| one.is_bad);
+    let carried = median(&bad.filter_map(|one| carried(&one)).collect::<Vec<_>>());
+    let carried = carried.unwrap_or(0.0);
     let shows = |one: &Judged| one.is_bad || asked(one).is_none_or(|asked| carried < SLOW * asked);
     over_it.iter().copied().filter(|one| shows(one)).collect()
 }
