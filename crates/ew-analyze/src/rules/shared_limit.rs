@@ -54,6 +54,18 @@ fn shaped(case: &Case<'_>, hosts: &[HostId], rate: f64, link: f64) -> Option<Sha
     })
 }
 
+/// Whether windows or send buffers limit most of the hosts' flows nearly all the time.
+pub(super) fn are_buffers(case: &Case<'_>, hosts: &[HostId]) -> bool {
+    let members: BTreeSet<HostId> = hosts.iter().copied().collect();
+    let between_them = Flows::Among(&members);
+    let found = window(case, between_them).or_else(|| send_buffer(case, between_them));
+    found.is_some_and(|limit| match limit {
+        SharedLimit::ReceiveWindow { limited_share, .. }
+        | SharedLimit::SendBuffer { limited_share } => limited_share >= FULL,
+        _ => false,
+    })
+}
+
 pub(super) fn core(case: &Case<'_>, which: Flows<'_>) -> Option<SharedLimit> {
     let cpus = cpus_per_connection(case, which)?;
     (cpus >= FULL).then_some(SharedLimit::FullThreads { cpu_share: cpus })

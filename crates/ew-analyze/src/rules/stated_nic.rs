@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::shared_limit;
 use crate::finding::{bit_rate, finding_of, quantity};
-use ew_evidence::criteria::{MIN_EFFECT, SLOW};
+use ew_evidence::criteria::{MIN_EFFECT, NEGLIGIBLE, SLOW};
 use ew_fit::Side;
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
@@ -39,12 +39,21 @@ fn below(case: &Case<'_>, host: HostId, goodput: f64) -> Option<Estimate> {
     }
     let mut classes = case.network.classes.iter();
     let of_class = classes.find(|(_, hosts)| hosts.contains(&host));
-    let class_is_below = of_class.is_some_and(|(rate, _)| is_below(rate, goodput));
+    let class_is_below = of_class.is_some_and(|(rate, hosts)| {
+        is_below(rate, goodput) || is_left_by_buffers(case, rate, hosts, goodput)
+    });
     [Side::Tx(host), Side::Rx(host)]
         .into_iter()
         .filter_map(|side| case.network.side_rate(side))
         .filter(|rate| class_is_below || is_below(rate, goodput))
         .min_by(|a, b| a.value.total_cmp(&b.value))
+}
+
+/// Whether a class does surely less, be it little, and its flows wait for windows or send buffers
+/// nearly all the time: then these are what limits it, and not the links.
+fn is_left_by_buffers(case: &Case<'_>, rate: &Estimate, hosts: &[HostId], goodput: f64) -> bool {
+    let is_less = |high: f64| high < (1.0 - NEGLIGIBLE) * goodput;
+    rate.high.is_some_and(is_less) && shared_limit::are_buffers(case, hosts)
 }
 
 fn is_below(rate: &Estimate, goodput: f64) -> bool {
