@@ -34,12 +34,10 @@ pub(super) fn hosts(case: &Case<'_>) -> BTreeSet<HostId> {
 }
 
 fn slow_at_times(case: &Case<'_>) -> Vec<HeldBack> {
-    let hosts = || case.observations.inventory().host_ids();
-    let is_throttled = |host: &HostId| cpu_quota::explain(case, &Suspect::both(*host)).is_some();
-    let throttled: BTreeSet<HostId> = hosts().filter(is_throttled).collect();
-    let shares = shares(case);
-    hosts()
-        .filter_map(|host| at(case, host, low(case, host, &shares, &throttled)))
+    let mut low = low_quartiles(case);
+    let hosts = case.observations.inventory().host_ids();
+    hosts
+        .filter_map(|host| at(case, host, low.remove(&host)))
         .collect()
 }
 
@@ -87,33 +85,32 @@ fn shares<'c>(case: &'c Case<'_>) -> Vec<(&'c Isolated, f64)> {
         .collect()
 }
 
-/// A slow peer does not count against the host, nor one that a quota throttles.
-fn low(
-    case: &Case<'_>,
-    host: HostId,
-    shares: &[(&Isolated, f64)],
-    throttled: &BTreeSet<HostId>,
-) -> Option<LowQuartile> {
-    let typical = case.network.class_rate(host)?;
-    let peer_of = |flow: &Isolated| match host {
-        _ if flow.src == host => Some(flow.dst),
-        _ if flow.dst == host => Some(flow.src),
-        _ => None,
-    };
-    let (mut own, mut others) = (Vec::new(), 0);
-    for (flow, share) in shares {
-        match peer_of(flow) {
-            Some(peer) if throttled.contains(&peer) => {}
-            Some(_) => own.push(*share),
-            None => others += 1,
+/// Of the hosts a quarter of whose flows are slow. A slow peer does not count against a host, nor
+/// one that a quota throttles.
+fn low_quartiles(case: &Case<'_>) -> BTreeMap<HostId, LowQuartile> {
+    let hosts = case.observations.inventory().host_ids();
+    let is_throttled = |host: &HostId| cpu_quota::explain(case, &Suspect::both(*host)).is_some();
+    let throttled: BTreeSet<HostId> = hosts.filter(is_throttled).collect();
+    let shares = shares(case);
+    let mut of_hosts: BTreeMap<HostId, (usize, Vec<f64>)> = BTreeMap::new();
+    for (flow, share) in &shares {
+        for (host, peer) in [(flow.src, flow.dst), (flow.dst, flow.src)] {
+            let (flows, own) = of_hosts.entry(host).or_default();
+            *flows += 1;
+            own.extend(Some(*share).filter(|_| !throttled.contains(&peer)));
         }
     }
-    let share = quantile(&own, 0.25)?;
-    let is_known = own.len().min(others) >= MIN_SAMPLES;
-    (is_known && share < SLOW).then_some(LowQuartile {
-        quartile_bits_per_sec: share * typical,
-        peers_bits_per_sec: typical,
-    })
+    let low = |(host, (flows, own)): (HostId, (usize, Vec<f64>))| {
+        let typical = case.network.class_rate(host)?;
+        let share = quantile(&own, 0.25)?;
+        let is_known = own.len().min(shares.len() - flows) >= MIN_SAMPLES;
+        let low = LowQuartile {
+            quartile_bits_per_sec: share * typical,
+            peers_bits_per_sec: typical,
+        };
+        (is_known && share < SLOW).then_some((host, low))
+    };
+    of_hosts.into_iter().filter_map(low).collect()
 }
 
 fn finding(case: &Case<'_>, HeldBack { host, why, low }: HeldBack) -> Finding {

@@ -10,6 +10,7 @@ use ew_model::analysis::Estimate;
 use ew_model::finding::details::{BelowConfiguredNic, SharedLimit};
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_stats::median_estimate;
+use std::collections::BTreeSet;
 
 /// One finding for the hosts that stay below the statement and are not slow against their peers:
 /// those have findings of their own.
@@ -20,9 +21,16 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let goodput = stated * case.reference.basis.efficiency;
+    let classes = case.network.classes.iter();
+    let low_classes: BTreeSet<HostId> = classes
+        .filter(|(rate, hosts)| {
+            is_below(rate, goodput) || is_left_by_buffers(case, rate, hosts, goodput)
+        })
+        .flat_map(|(_, hosts)| hosts.iter().copied())
+        .collect();
     let hosts = case.observations.inventory().host_ids();
     let below: Vec<(HostId, Estimate)> = hosts
-        .filter_map(|host| Some((host, below(case, host, goodput)?)))
+        .filter_map(|host| Some((host, below(case, host, goodput, &low_classes)?)))
         .collect();
     let values: Vec<f64> = below.iter().map(|(_, rate)| rate.value).collect();
     let Some(middle) = median_estimate(&values) else {
@@ -33,19 +41,19 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 
 /// The host's slower side, when it is surely below what the configured NIC rate gives, or its whole
 /// class is: hosts that do alike are judged alike.
-fn below(case: &Case<'_>, host: HostId, goodput: f64) -> Option<Estimate> {
+fn below(
+    case: &Case<'_>,
+    host: HostId,
+    goodput: f64,
+    low_classes: &BTreeSet<HostId>,
+) -> Option<Estimate> {
     if case.network.is_slow(host) {
         return None;
     }
-    let mut classes = case.network.classes.iter();
-    let of_class = classes.find(|(_, hosts)| hosts.contains(&host));
-    let class_is_below = of_class.is_some_and(|(rate, hosts)| {
-        is_below(rate, goodput) || is_left_by_buffers(case, rate, hosts, goodput)
-    });
     [Side::Tx(host), Side::Rx(host)]
         .into_iter()
         .filter_map(|side| case.network.side_rate(side))
-        .filter(|rate| class_is_below || is_below(rate, goodput))
+        .filter(|rate| low_classes.contains(&host) || is_below(rate, goodput))
         .min_by(|a, b| a.value.total_cmp(&b.value))
 }
 
